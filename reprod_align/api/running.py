@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reprod_align.api.entry import Entry
+from reprod_align.base import FRAMEWORKS
 from reprod_align.base.console import quieten, without_warnings
 from reprod_align.base.difference import gap
 
@@ -44,14 +45,16 @@ def list_versions() -> dict[str, str]:
 
 def run(entry: Entry) -> EntryOutcome:
     """Run both sides and the plain call; an error on either side is an outcome, never raised."""
-    missing = [name for name in ("torch", "paddle") if importlib.util.find_spec(name) is None]
+    missing = [name for name in FRAMEWORKS if importlib.util.find_spec(name) is None]
     if missing:
         return EntryOutcome(NOT_RUN, f"{' and '.join(missing)} not installed here")
     quieten()
     with without_warnings(), _silence_log(), _use_float64():
         sides = [_call(entry, side) for side in ("torch_side", "paddle_side")]
         errors = [
-            f"{side}: {words}" for side, (_, words) in zip(_SIDES, sides, strict=True) if words
+            f"{side}: {words}"
+            for side, (_, words) in zip(FRAMEWORKS.values(), sides, strict=True)
+            if words
         ]
         if errors:
             return EntryOutcome(OUT_OF_DATE, "; ".join(errors))
@@ -86,9 +89,6 @@ def _judge_error(entry: Entry, words: str) -> EntryOutcome:
     if not words.startswith(f"{name}:") or part not in words:
         return EntryOutcome(OUT_OF_DATE, f"the plain call raises something else: {words}")
     return EntryOutcome(DIFFERS, f"the plain call raises {name}")
-
-
-_SIDES: Final = ("PyTorch", "Paddle")
 
 
 def _call(entry: Entry, side: str) -> tuple[Any, str]:

@@ -8,7 +8,7 @@ from reprod_align.api.calls import find_rows
 from reprod_align.api.entry import DATA_NOTE, Entry
 from reprod_align.api.running import NOT_RUN, EntryOutcome, list_versions
 
-SIDES = {"torch_side": "PyTorch", "paddle_side": "Paddle"}
+_PARTS = {"torch_side": "PyTorch", "paddle_side": "Paddle"}
 PLAIN = "the plain call, which differs"
 
 
@@ -47,7 +47,7 @@ def as_rows(rows: Sequence[str]) -> str:
 
 def list_parts(entry: Entry) -> dict[str, str]:
     """Return which functions of an entry are shown, and their headings."""
-    return SIDES | ({"plain": PLAIN} if entry.has_trap else {})
+    return _PARTS | ({"plain": PLAIN} if entry.has_trap else {})
 
 
 def as_list(found: Sequence[Entry]) -> str:

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from reprod_align.backends.recipes import Recipe
+from reprod_align.base import Framework
 from reprod_align.contract.guard import ARMED, Lookup
 from reprod_align.contract.proof import REFUSALS, Refusal
 from reprod_align.contract.terms import Terms
 from reprod_align.model import Inputs
-from reprod_align.pair.file import Framework
 from reprod_align.pair.remote import Launch, RemoteSide, end_group
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from reprod_align.alignment import Pairing, make_pairing
 from reprod_align.backends.recipes import Recipe
+from reprod_align.base import Framework
 from reprod_align.base.blocks import Array
 from reprod_align.contract.answers import (
     Answers,
@@ -39,7 +40,6 @@ from reprod_align.contract.terms import Expected, Terms, draw_batch
 from reprod_align.errors import ReprodError
 from reprod_align.match import Evidence, Match, collect_evidence, find_alternatives, match_models
 from reprod_align.model import ModelInfo, pair_outputs
-from reprod_align.pair.file import Framework
 from reprod_align.pair.remote import OutOfTime, ProcessEnded
 from reprod_align.records.compare import compare_records
 from reprod_align.records.gate import digest

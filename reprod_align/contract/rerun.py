@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Final
 
+from reprod_align.base import FRAMEWORKS
 from reprod_align.base.text import count
 from reprod_align.contract.process import make_launch
 from reprod_align.errors import MissingInputError, ReprodError, join_lines, one_line
@@ -25,7 +26,7 @@ from reprod_align.records.compare import compare_records
 from reprod_align.records.gate import digest
 from reprod_align.records.record import load_record, unread_items
 from reprod_align.records.verdict import EXACT, STRICT, Comparison, official_rule
-from reprod_align.submission.files import GUIDE_FOLDER, SIDES, STEPS, Step, Submission
+from reprod_align.submission.files import GUIDE_FOLDER, STEPS, Step, Submission
 from reprod_align.submission.findings import Findings
 from reprod_align.submission.manifest import check_sources, find_code
 
@@ -84,7 +85,7 @@ def list_commands(code: Path, steps: Sequence[str], words: Sequence[str] = ()) -
     arguments of each. Raises MissingInputError without a script, ReprodError for a rerun.toml that is wrong.
     """
     found, named = [], _read_named(code)
-    for side in reversed(SIDES):
+    for side in reversed(FRAMEWORKS):
         for step in STEPS:
             if step.name in steps:
                 script, further = named.get((side, step.name)) or _find_script(
@@ -105,8 +106,8 @@ def _read_named(code: Path) -> dict[tuple[str, str], tuple[Path, tuple[str, ...]
         raise ReprodError(f"{path} cannot be read as TOML: {str(error)[:200]}") from error
     named = {}
     for side, steps in made.items():
-        if side not in SIDES or not isinstance(steps, dict):
-            raise ReprodError(f"{path}: {side}: expected the tables {' and '.join(SIDES)}")
+        if side not in FRAMEWORKS or not isinstance(steps, dict):
+            raise ReprodError(f"{path}: {side}: expected the tables {' and '.join(FRAMEWORKS)}")
         for name, text in steps.items():
             if name not in _SCRIPTS or not isinstance(text, str):
                 known = ", ".join(_SCRIPTS)
@@ -163,7 +164,7 @@ def rerun(
     begun, result = time.monotonic(), Rerun(code)
     if find_code(submission.source) != code:  # else `verify` has done it
         check_sources(submission, code, findings)
-    for side in reversed(SIDES):
+    for side in reversed(FRAMEWORKS):
         own = [one for one in commands if one.side == side]
         if own:
             with TemporaryDirectory(prefix="rerun_") as temporary:
@@ -190,7 +191,7 @@ def _copy_code(code: Path, target: Path) -> None:
 
 def _remove_copies(submission: Submission, code: Path, findings: Findings) -> None:
     """Remove from the copied code what is a record under another name, and add a fault for it."""
-    names = (name for step in STEPS for side in SIDES
+    names = (name for step in STEPS for side in FRAMEWORKS
              for name in (*step.records(side), step.name_twin(side)))  # fmt: skip
     records = [name for name in names if name in submission.files]
     sizes = {submission.files[name].stat().st_size for name in records}

@@ -12,14 +12,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from reprod_align.base import FRAMEWORKS
 from reprod_align.contract.guard import hide_packages
-from reprod_align.submission.files import GUIDE_FOLDER, SIDES, STEPS
+from reprod_align.submission.files import GUIDE_FOLDER, STEPS
 
 _OTHERS = {"torch": ("paddle", "paddlenlp"), "paddle": ("torch", "torchvision", "torchaudio")}
 
 
 _OPENS: Final = ("open", "os.listdir", "os.scandir")
-_RECORDS: Final = frozenset(name for step in STEPS for side in SIDES for name in step.records(side))
+_RECORDS: Final = frozenset(
+    name for step in STEPS for side in FRAMEWORKS for name in step.records(side)
+)
 
 
 def refuse_records(folder: Path) -> None:

@@ -14,11 +14,11 @@ from reprod_align.alignment import (
     find_idle,
     pair_models,
 )
+from reprod_align.base import FRAMEWORKS, Framework
 from reprod_align.base.blocks import Array
 from reprod_align.conversion.weight_map import WeightMap
 from reprod_align.match import Shape, TensorPair
 from reprod_align.model import Inputs, ModelFailure, ModelInfo, Side
-from reprod_align.pair.file import FRAMEWORKS, Framework
 from reprod_align.weights import Stored
 
 import numpy as np

@@ -13,6 +13,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, Final
 
+from reprod_align.base import FRAMEWORKS
 from reprod_align.base.files import read_json, write_text
 from reprod_align.errors import WeightsError
 from reprod_align.match import Shape, TensorPair
@@ -20,9 +21,8 @@ from reprod_align.match import Shape, TensorPair
 import numpy as np
 
 _FORMAT: Final = 1
-_SIDES: Final = ("torch", "paddle")
 _FLAGS: Final = ("parts", "turned", "groups", "torch_shapes", "paddle_shapes")
-_KEYS: Final = {*_SIDES, "transposed", *_FLAGS, "value"}
+_KEYS: Final = {*FRAMEWORKS, "transposed", *_FLAGS, "value"}
 
 
 def find_shapes(rule: TensorPair, shapes: Sequence[Shape], to: str) -> list[Shape]:
@@ -57,7 +57,7 @@ def _list_repeated(rules: Sequence[TensorPair]) -> Iterator[str]:
 
 def _list_doubtful(rules: Sequence[TensorPair]) -> Iterator[str]:
     """Yield tensors that one rule says to have no counterpart, and another converts."""
-    for side in _SIDES:
+    for side in FRAMEWORKS:
         paired = {name: number for number, rule in enumerate(rules, 1)
                   if rule.torch and rule.paddle for name in getattr(rule, side)}  # fmt: skip
         for number, rule in enumerate(rules, 1):
@@ -72,7 +72,7 @@ def _list_doubtful(rules: Sequence[TensorPair]) -> Iterator[str]:
 def _list_loose(
     rules: Sequence[TensorPair], tied: Mapping[str, Mapping[str, str]]
 ) -> Iterator[str]:
-    for side in _SIDES:
+    for side in FRAMEWORKS:
         known = {name for rule in rules for name in getattr(rule, side)}
         for second, first in tied.get(side, {}).items():
             if second in known:
@@ -86,7 +86,9 @@ class WeightMap:
     """Which tensors of two models hold the same numbers: the pairs of `match`, each a rule of the map."""
 
     rules: tuple[TensorPair, ...]
-    tied: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: {s: {} for s in _SIDES})
+    tied: Mapping[str, Mapping[str, str]] = field(
+        default_factory=lambda: {s: {} for s in FRAMEWORKS}
+    )
     """of either side: second name of a tensor -> the name that stands in the rules"""
     counters: Mapping[str, int] = field(default_factory=dict)
     """what a counter held that one side lacks, so that the way back has it"""
@@ -100,7 +102,7 @@ class WeightMap:
 def write_map(path: Path, found: WeightMap) -> None:
     """Write the map as JSON, one rule a line."""
     rules = ",\n".join(f"  {json.dumps(_describe(rule, found.counters))}" for rule in found.rules)
-    tied = json.dumps({side: dict(found.tied[side]) for side in _SIDES})
+    tied = json.dumps({side: dict(found.tied[side]) for side in FRAMEWORKS})
     write_text(path, f'{{"format": {_FORMAT},\n "tied": {tied},\n "rules": [\n{rules}\n]}}\n')
 
 
@@ -119,7 +121,7 @@ def read_map(path: Path) -> WeightMap:
         raise WeightsError(f'{path}: expected a list of rules under "rules"')
     if (
         not isinstance(tied, dict)
-        or not {*_SIDES} >= tied.keys()
+        or not FRAMEWORKS.keys() >= tied.keys()
         or not all(map(_is_names, tied.values()))
     ):
         raise WeightsError(f'{path}: "tied" must be {{"torch": {{second: first}}, "paddle": ...}}')
@@ -132,12 +134,12 @@ def read_map(path: Path) -> WeightMap:
     contradiction = find_contradiction(read, tied)
     if contradiction:
         raise WeightsError(f"{path}: {contradiction}")
-    return WeightMap(read, {side: tied.get(side, {}) for side in _SIDES}, counters)
+    return WeightMap(read, {side: tied.get(side, {}) for side in FRAMEWORKS}, counters)
 
 
 def _describe(rule: TensorPair, counters: Mapping[str, int]) -> dict[str, Any]:
     """Return a rule as JSON has it, without what it leaves at its default."""
-    made: dict[str, Any] = {side: _shorten(getattr(rule, side)) for side in _SIDES}
+    made: dict[str, Any] = {side: _shorten(getattr(rule, side)) for side in FRAMEWORKS}
     if any(rule.transposed):
         made["transposed"] = True if all(rule.transposed) else list(rule.transposed)
     plain = TensorPair((), ())
@@ -158,16 +160,16 @@ def _read_rule(path: Path, number: int, made: Any) -> TensorPair:
     def refuse(what: str) -> WeightsError:
         return WeightsError(f"{path}: rule {number} ({json.dumps(made)[:120]}): {what}")
 
-    if not isinstance(made, dict) or _SIDES[0] not in made or _SIDES[1] not in made:
+    if not isinstance(made, dict) or not made.keys() >= FRAMEWORKS.keys():
         raise refuse('expected {"torch": name or names, "paddle": name or names, ...}')
     unknown = sorted(made.keys() - _KEYS)
     if unknown:
         raise refuse(f"{unknown[0]!r} is unknown; known: {', '.join(sorted(_KEYS))}")
-    torch, paddle = (_read_names(made[side]) for side in _SIDES)
+    torch, paddle = (_read_names(made[side]) for side in FRAMEWORKS)
     transposed = made.get("transposed", False)
     turns = [transposed] * len(paddle or ()) if isinstance(transposed, bool) else transposed
     parts, groups, turned = made.get("parts", []), made.get("groups", 1), made.get("turned", False)
-    shapes = [made.get(f"{side}_shapes", []) for side in _SIDES]
+    shapes = [made.get(f"{side}_shapes", []) for side in FRAMEWORKS]
     if torch is None or paddle is None or not (torch or paddle):
         raise refuse("names must be texts")
     if not _are(turns, bool) or len(turns) != len(paddle) or not isinstance(turned, bool):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from reprod_align.alignment import Findings, compare_pair, pair_models, shake, share_draws
+from reprod_align.base import FRAMEWORKS, Framework
 from reprod_align.base.blocks import Array
 from reprod_align.base.console import quieten, tell, without_warnings
 from reprod_align.base.difference import gap
@@ -32,7 +33,7 @@ from reprod_align.curves.swap import PADDLE, TORCH, Assignment, Swap
 from reprod_align.curves.training import Training, TrainingFile, describe_difference
 from reprod_align.errors import ReprodError
 from reprod_align.pair import PairSpec
-from reprod_align.pair.file import FRAMEWORKS, Framework, explain_error, open_file
+from reprod_align.pair.file import explain_error, open_file
 from reprod_align.report import Finding
 
 import numpy as np

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from reprod_align.alignment import EndPins, Runner
+from reprod_align.base import FRAMEWORKS, Framework
 from reprod_align.base.blocks import Array
 from reprod_align.base.console import tell
 from reprod_align.base.difference import gap
@@ -20,7 +21,6 @@ from reprod_align.curves.training import SEED, Training
 from reprod_align.errors import ReprodError
 from reprod_align.match import TensorPair
 from reprod_align.model import Projection, Trace, pair_outputs
-from reprod_align.pair.file import FRAMEWORKS, Framework
 
 import numpy as np
 

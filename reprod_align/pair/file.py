@@ -14,15 +14,14 @@ from importlib import import_module
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
-from typing import Any, Final, Literal, TypedDict, TypeVar, cast
+from typing import Any, Final, TypedDict, TypeVar, cast
 
+from reprod_align.base import FRAMEWORKS, Framework
 from reprod_align.errors import ReprodError, describe_error, explain_absence
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs, ModelFailure, check_inputs
 from reprod_align.pair import PairSpec, check_setting, sides
 
-Framework = Literal["torch", "paddle"]
-FRAMEWORKS: Final[Mapping[Framework, str]] = {"torch": "PyTorch", "paddle": "Paddle"}
 _MODULE: Final = "pair_file_of_the_user"  # its own name could be that of a package: torch.py
 _FUNCTIONS: Final = ("model", "loss", "optimizer", "scheduler")
 _COUNTS: Final = {0: "no arguments", 1: "one argument"}

@@ -17,10 +17,11 @@ from multiprocessing import Pipe
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
+from reprod_align.base import FRAMEWORKS, Framework
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import Inputs
 from reprod_align.model.store import unload
-from reprod_align.pair.file import FRAMEWORKS, Framework, Settings
+from reprod_align.pair.file import Settings
 from reprod_align.pair.wire import Wire
 
 METHODS: Final = ("describe", "read_given", "values", "saved_names", "load", "set_buffers", "rest",

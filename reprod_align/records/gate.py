@@ -16,6 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from reprod_align.base import FRAMEWORKS
 from reprod_align.base.blocks import Array
 from reprod_align.base.files import write_json, write_text
 from reprod_align.base.text import shorten_path
@@ -39,7 +40,6 @@ _NAME_PARTS = 2  # of a source's path: weights/torch_weight.bin, wherever its ho
 ALIGNED, DIFFERENT, NOT_COMPARABLE = 0, 1, 2
 Record = dict[str, Array]
 Making = Mapping[str, Any]
-_SIDES = ("torch", "paddle")
 
 
 def describe_making(
@@ -188,7 +188,7 @@ def _read_making(result: Path) -> Making:
     """Return what the last result says its records were made with, {} without one."""
     try:
         made = json.loads(result.read_text(encoding="utf-8"))["made"]
-        sides = [made["sources"][side] for side in _SIDES]
+        sides = [made["sources"][side] for side in FRAMEWORKS]
         return made if all(isinstance(one, dict) for one in (made["records"], *sides)) else {}
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return {}
@@ -217,7 +217,7 @@ def _require_files(gate: Gate, made: Making) -> None:
         names = ", ".join(missing)
         raise MissingInputError(f"{names} {verb} missing: first run {gate.first_run}")
     for pair in (gate.official, gate.strict):
-        for path, side, sources in zip(pair, _SIDES, gate.sources, strict=True):
+        for path, side, sources in zip(pair, FRAMEWORKS, gate.sources, strict=True):
             if made and made["records"].get(_name_record(gate, path)) == _digest(path):
                 _require_same(Path(path), made["sources"][side], sources, gate.first_run)
             else:
@@ -319,7 +319,7 @@ def _describe_making(gate: Gate) -> dict[str, Any]:
     """Return what the records were made with."""
     files = dict.fromkeys(map(Path, (*gate.official, *gate.strict)))
     names = {_name_record(gate, path): path for path in files}
-    sides = dict(zip(_SIDES, gate.sources, strict=True))
+    sides = dict(zip(FRAMEWORKS, gate.sources, strict=True))
     try:
         return describe_making(names, sides)
     except OSError as error:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from reprod_align.base import FRAMEWORKS
 from reprod_align.base.blocks import Array, read_span
 from reprod_align.base.difference import INEXACT, dtype_kind
 from reprod_align.errors import ReprodError
@@ -18,7 +19,6 @@ from reprod_align.records.record import load_record, unread_items
 from reprod_align.records.verdict import EXACT, STRICT, Comparison, official_rule
 from reprod_align.submission.files import (
     EXTRA,
-    SIDES,
     STEPS,
     TRAINING,
     Step,
@@ -111,10 +111,10 @@ def judge_step(
     allow_identical: bit-identical floats are a remark.
     """
     tried = []
-    references = [name for name in step.records(SIDES[0]) if name in submission.files]
+    references = [name for name in step.records("torch") if name in submission.files]
     for reference in references or [""]:  # of two, the log is about one
         trial = Findings(findings.source)
-        names = [reference, submission.find(*step.records(SIDES[1]))]
+        names = [reference, submission.find(*step.records("paddle"))]
         tried.append((_judge(submission, step, names, trial, allow_identical), trial))
         if not trial.faults:
             break
@@ -149,12 +149,12 @@ def _judge(
 def _load_pair(
     submission: Submission, step: Step, names: list[str], findings: Findings
 ) -> tuple[Record, Record] | None:
-    for name, side in zip(names, SIDES, strict=True):
+    for name, side in zip(names, FRAMEWORKS, strict=True):
         if not name:
             findings.add(MISSING, " or ".join(reversed(step.records(side))))
     loaded = [_load(submission, name, findings) for name in names if name]
     found = [each for each in loaded if each is not None]
-    return (found[0], found[1]) if len(found) == len(SIDES) else None
+    return (found[0], found[1]) if len(found) == len(FRAMEWORKS) else None
 
 
 def _load_twins(
@@ -166,7 +166,7 @@ def _load_twins(
     """Return the float64 records, which the guide does not ask for: both, or a fault."""
     if step.exact:
         return records
-    names = [step.name_twin(side) for side in SIDES]
+    names = [step.name_twin(side) for side in FRAMEWORKS]
     if not any(name in submission.files for name in names):
         return None
     for name in names:

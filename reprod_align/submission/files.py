@@ -18,10 +18,10 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from reprod_align.base import FRAMEWORKS
 from reprod_align.base.text import shorten
 from reprod_align.errors import ReprodError, explain_absence, one_line
 
-SIDES: Final = ("torch", "paddle")
 MANIFEST: Final = "manifest.json"
 TRAINING: Final = "training/"
 """the folder of the training logs"""
@@ -98,7 +98,7 @@ def is_known(name: str) -> bool:
 _KNOWN: Final = frozenset(
     name
     for step in (*STEPS, *EXTRA)
-    for side in SIDES
+    for side in FRAMEWORKS
     for name in (*step.records(side), step.name_twin(side), *step.logs, step.result)
 ) | {MANIFEST}
 
@@ -254,7 +254,7 @@ def _list_outside(folder: Path, root: Path, source: Path) -> tuple[str, ...]:
     names = [
         path for path in list_files(folder) if PurePosixPath(path).parts[: len(inside)] != inside
     ]
-    records = {name for step in STEPS for side in SIDES for name in step.records(side)}
+    records = {name for step in STEPS for side in FRAMEWORKS for name in step.records(side)}
     others = sorted({str(PurePosixPath(name).parent) for name in names
                      if PurePosixPath(name).name in records})  # fmt: skip
     if others:
@@ -269,7 +269,7 @@ def find_root(folder: Path, source: Path | None = None) -> Path:
     Raises ReprodError, naming `source`, if there is none, or more than one.
     """
     inner = [Path(each) for each in os.scandir(folder) if each.is_dir(follow_symlinks=False)]
-    names = [name for step in STEPS for side in SIDES for name in step.records(side)]
+    names = [name for step in STEPS for side in FRAMEWORKS for name in step.records(side)]
     levels = [[folder], [folder / GUIDE_FOLDER], [*inner, *(each / GUIDE_FOLDER for each in inner)]]
     for level in levels:
         found = [each for each in level if any(os.path.lexists(each / name) for name in names)]

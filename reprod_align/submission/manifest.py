@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from reprod_align.base import FRAMEWORKS
 from reprod_align.base.files import as_json, whole_file
 from reprod_align.base.text import count, shorten
 from reprod_align.records.gate import digest, list_versions
-from reprod_align.submission.files import GUIDE_FOLDER, MANIFEST, SIDES, STEPS, Submission, is_known
+from reprod_align.submission.files import GUIDE_FOLDER, MANIFEST, STEPS, Submission, is_known
 from reprod_align.submission.findings import (
     DAMAGED,
     EDITED,
@@ -94,7 +95,7 @@ def check_sources(submission: Submission, code: Path, findings: Findings) -> Non
         if step.result not in submission.files:
             continue
         made = get_dict(read_object(submission, step.result, Findings(findings.source)), "made")
-        for side in SIDES:
+        for side in FRAMEWORKS:
             for name, wanted in get_dict(get_dict(made, "sources"), side).items():
                 found = _list_places(code, name)
                 if found and all(read(path) != wanted for path in found):

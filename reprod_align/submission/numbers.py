@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from reprod_align.base import FRAMEWORKS
 from reprod_align.base.blocks import Array
 from reprod_align.base.difference import INEXACT, dtype_kind
-from reprod_align.submission.files import SIDES
 from reprod_align.submission.findings import EDITED, RUNS, Findings, JudgedStep, Record
 
 import numpy as np
@@ -155,7 +155,7 @@ def _check_twins(steps: Sequence[JudgedStep], findings: Findings) -> None:
             continue
         if judged.step.exact:
             continue
-        for side, record, twin in zip(SIDES, judged.records, judged.twins, strict=True):
+        for side, record, twin in zip(FRAMEWORKS, judged.records, judged.twins, strict=True):
             alone = [] if judged.step.from_counts else [key for key in record if key not in twin]
             said = f"{alone[0]} is in float32 alone" if alone else ""
             fault = said or next(_find_apart(record, twin), "")
@@ -191,7 +191,7 @@ def _find_apart(record: Record, twin: Record) -> Iterator[str]:
 def _check_logits(steps: Mapping[str, JudgedStep], findings: Findings) -> None:
     """Compare the model's output with that of its last layer, which the pipeline records beside it."""
     judged = steps.get("forward")
-    for side, record in zip(SIDES, (judged.twins if judged else None) or (), strict=False):
+    for side, record in zip(FRAMEWORKS, (judged.twins if judged else None) or (), strict=False):
         last, logits = record.get("classifier"), record.get("logits")
         if last is not None and logits is not None and last.shape == logits.shape:
             if not np.array_equal(last, logits):
@@ -202,7 +202,7 @@ def _check_logits(steps: Mapping[str, JudgedStep], findings: Findings) -> None:
 
 def _check_first_loss(steps: Mapping[str, JudgedStep], findings: Findings) -> None:
     """Compare the losses that the guide makes of the same batch and weights in Steps 1, 3 and 4."""
-    for position, side in enumerate(SIDES):
+    for position, side in enumerate(FRAMEWORKS):
         losses = {
             "Step 1's logits": _compute_loss(_find_record(steps, "forward", position)),
             "Step 3's loss": _read_single(_find_record(steps, "loss", position), "loss"),
@@ -252,7 +252,7 @@ def _check_rates(steps: Mapping[str, JudgedStep], findings: Findings) -> None:
     judged = steps.get("bp_align")
     if judged is None or judged.records is None or judged.twins is None:
         return
-    for side, record, twin in zip(SIDES, judged.records, judged.twins, strict=True):
+    for side, record, twin in zip(FRAMEWORKS, judged.records, judged.twins, strict=True):
         for key in filter(_RATES.fullmatch, record):
             if key in twin and not _are_close(record[key], twin[key], 1e-6):
                 findings.add(
@@ -268,7 +268,7 @@ def _check_metrics(steps: Mapping[str, JudgedStep], findings: Findings) -> None:
     if judged is None or judged.records is None or judged.twins is None:
         return
     told = 0
-    for side, record, twin in zip(SIDES, judged.records, judged.twins, strict=True):
+    for side, record, twin in zip(FRAMEWORKS, judged.records, judged.twins, strict=True):
         for name, held in (("", record), ("strict/", twin)):
             for key, (value, tolerance) in recompute_metrics(twin).items():
                 if key not in held:
@@ -290,7 +290,7 @@ def _check_best(steps: Mapping[str, JudgedStep], findings: Findings) -> None:
     judged = steps.get("train_align")
     if judged is None or judged.records is None or judged.twins is None:
         return
-    for side, record, twin in zip(SIDES, judged.records, judged.twins, strict=True):
+    for side, record, twin in zip(FRAMEWORKS, judged.records, judged.twins, strict=True):
         for fault in _list_result_faults(record, twin):
             findings.add(RUNS, f"train_align_{side}.npy: {fault}")
 

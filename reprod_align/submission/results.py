@@ -7,12 +7,13 @@ from math import isclose
 from typing import Any, Final
 
 from reprod_align import __version__
+from reprod_align.base import FRAMEWORKS
 from reprod_align.base.files import to_plain
 from reprod_align.errors import one_line
 from reprod_align.records.compare import compare_records
 from reprod_align.records.gate import digest
 from reprod_align.records.verdict import EXACT, STRICT, Comparison, official_rule
-from reprod_align.submission.files import SIDES, Submission
+from reprod_align.submission.files import Submission
 from reprod_align.submission.findings import (
     EDITED,
     MISSING,
@@ -61,7 +62,7 @@ def check_results(submission: Submission, steps: Sequence[JudgedStep], findings:
 def _note_missing(submission: Submission, judged: JudgedStep, findings: Findings) -> None:
     """Add a fault where there are float64 records, which a check of ours judges and writes a result of."""
     step = judged.step
-    if any(step.name_twin(side) in submission.files for side in SIDES):
+    if any(step.name_twin(side) in submission.files for side in FRAMEWORKS):
         findings.add(MISSING, f"{step.result}, which the check writes beside {step.logs[0]}")
 
 
@@ -208,15 +209,17 @@ def _check_making(
         yield "does not say what its records were made with"
         return
     listed = get_dict(making, "records")
-    wanted = {step.records(side)[-1] for side in SIDES} | {step.name_twin(side) for side in SIDES}
+    wanted = {step.records(side)[-1] for side in FRAMEWORKS} | {
+        step.name_twin(side) for side in FRAMEWORKS
+    }
     lacking = [name for name in sorted(wanted) if name in submission.files and name not in listed]
     benchmark = any(name.endswith("_benchmark.npy") for name in listed)
     if ours and lacking and not benchmark:
         yield f"does not say that it judged {lacking[0]}"
     for name in sorted(listed):
-        if name not in wanted and name not in step.records(SIDES[0]):
+        if name not in wanted and name not in step.records("torch"):
             yield f"says that it judged {one_line(name)[:60]!r}, which is of another step"
-    for side in SIDES:
+    for side in FRAMEWORKS:
         for name, value in get_dict(get_dict(making, "sources"), side).items():
             if not (isinstance(value, str) and _DIGEST.fullmatch(value)):
                 yield f"has no SHA-256 of {one_line(name)[:60]}"
@@ -236,7 +239,7 @@ def _list_facts(made: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, ..
     found: dict[tuple[str, ...], None] = {}
     for making in made.values():
         found |= {("versions", name): None for name in get_dict(making, "versions")}
-        for side in SIDES:
+        for side in FRAMEWORKS:
             sources = get_dict(get_dict(making, "sources"), side)
             found |= {("sources", side, name): None for name in sources}
     yield from found

@@ -13,10 +13,11 @@ from math import isclose, isfinite
 from pathlib import Path
 from typing import Any, Final
 
+from reprod_align.base import FRAMEWORKS
 from reprod_align.base.text import count, shorten
 from reprod_align.errors import ReprodError, one_line
 from reprod_align.records.record import load_record
-from reprod_align.submission.files import SIDES, TRAINING, Submission
+from reprod_align.submission.files import TRAINING, Submission
 from reprod_align.submission.findings import DAMAGED, MISSING, RUNS, Findings
 
 import numpy as np
@@ -85,7 +86,7 @@ def _require_all(submission: Submission, findings: Findings) -> None:
     """Add a fault where a training has a record and no log, though another one has both."""
     wanted = {
         f"{TRAINING}{side}_{dtype}.jsonl": f"{folder}train_align_{side}.npy"
-        for side in SIDES
+        for side in FRAMEWORKS
         for dtype, folder in (("float32", ""), ("float64", "strict/"))
     }
     lacking = [name for name, record in wanted.items()
@@ -266,7 +267,7 @@ def _compare_losses(
 
 def _compare_logs(logs: Mapping[tuple[str, str], _TrainingLog]) -> Iterator[str]:
     """Yield how two logs of one training differ: in steps, learning rates or first losses."""
-    names = [(side, dtype) for dtype in ("float64", "float32") for side in SIDES]
+    names = [(side, dtype) for dtype in ("float64", "float32") for side in FRAMEWORKS]
     known = [(name, logs[name]) for name in names if name in logs]
     for (name, log), (other, second) in zip(known, known[1:], strict=False):
         fault = _compare_two(log, second)

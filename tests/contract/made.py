@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from reprod_align.backends.recipes import Recipe
+from reprod_align.base import Framework
 from reprod_align.contract.child import ProofServed
 from reprod_align.contract.guard import Fingerprint, Lookup
 from reprod_align.contract.proof import Proof, Refusal
 from reprod_align.contract.prove import prove
 from reprod_align.contract.terms import Terms, read_terms
-from reprod_align.pair.file import Framework, PairFile, open_file
+from reprod_align.pair.file import PairFile, open_file
 from reprod_align.records.gate import digest
 
 REFERENCE = """
