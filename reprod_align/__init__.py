@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from reprod_align.mending.result import Mend as Mend
     from reprod_align.mending.result import Mended as Mended
     from reprod_align.parallel.align import align_parallel as align_parallel
+    from reprod_align.records import Recorder as Recorder
+    from reprod_align.records import load_record as load_record
+    from reprod_align.records import save_record as save_record
+    from reprod_align.records.compare import EXACT as EXACT
+    from reprod_align.records.compare import STRICT as STRICT
+    from reprod_align.records.compare import Comparison as Comparison
+    from reprod_align.records.compare import Rule as Rule
     from reprod_align.records.compare import compare_records as compare_records
+    from reprod_align.records.compare import official_rule as official_rule
     from reprod_align.records.gate import Gate as Gate
     from reprod_align.records.gate import check as check
-    from reprod_align.records.record import Recorder as Recorder
-    from reprod_align.records.record import load_record as load_record
-    from reprod_align.records.record import save_record as save_record
-    from reprod_align.records.verdict import EXACT as EXACT
-    from reprod_align.records.verdict import STRICT as STRICT
-    from reprod_align.records.verdict import Comparison as Comparison
-    from reprod_align.records.verdict import Rule as Rule
-    from reprod_align.records.verdict import official_rule as official_rule
     from reprod_align.report import Finding as Finding
     from reprod_align.report import Report as Report
     from reprod_align.sections import align_sections as align_sections

@@ -18,10 +18,9 @@ from typing import Any
 from reprod_align.base.blocks import Array
 from reprod_align.base.files import write_text
 from reprod_align.errors import ReprodError, one_line
-from reprod_align.records.compare import compare_records
-from reprod_align.records.official import as_text, make_closing_line
-from reprod_align.records.record import Recorder, load_record, unread_items
-from reprod_align.records.verdict import Comparison, KeyResult
+from reprod_align.records import Recorder, load_record, unread_items
+from reprod_align.records.compare import Comparison, KeyResult, compare_records
+from reprod_align.records.gate import as_text, make_closing_line
 
 import numpy as np
 

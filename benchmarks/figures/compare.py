@@ -67,7 +67,7 @@ CURVES = (
 def prepare(folder: Path) -> None:
     """Write two records and two traces that agree up to rounding, and smaller records for the curve."""
     from reprod_align import save_record
-    from reprod_align.traces.file import RecordedTrace, TraceTensor, save_trace
+    from reprod_align.traces import RecordedTrace, TraceTensor, save_trace
 
     for side in ("torch", "paddle"):
         record = {f"layer.{number}": _draw(number, side) for number in range(_TENSORS)}
@@ -112,8 +112,8 @@ def compare_part(folder: Path, size: int) -> Work:
 
 def diff_ours(folder: Path) -> Work:
     """Return the comparison of the two traces."""
+    from reprod_align.traces import load_trace
     from reprod_align.traces.diff import compare_traces
-    from reprod_align.traces.file import load_trace
 
     paths = _paths(folder, "{}.trace")
     return lambda: _require(compare_traces(*map(load_trace, paths)).passed)

@@ -27,7 +27,7 @@ CURVES: tuple[Curve, ...] = ()
 def prepare(folder: Path) -> None:
     """Write a small record, a small trace and a training log."""
     from reprod_align import save_record
-    from reprod_align.traces.file import RecordedTrace, TraceTensor, save_trace
+    from reprod_align.traces import RecordedTrace, TraceTensor, save_trace
 
     array = np.ones((4, 4), np.float32)
     save_record(folder / "a.npy", {"x": array})

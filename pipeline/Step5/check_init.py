@@ -14,7 +14,7 @@ from reprod_align.errors import MissingInputError
 from reprod_align.initialisation import ALPHA, check_initialisation
 from reprod_align.initialisation.facts import as_text, read_facts
 from reprod_align.initialisation.sample import ParameterSample, from_record
-from reprod_align.records.record import load_record
+from reprod_align.records import load_record
 
 
 def main(run: Run) -> int:

@@ -15,7 +15,7 @@ from pipeline.run import Run, start
 from reprod_align.backends.torch import set_precision
 from reprod_align.backends.torch.init import sample_parameters
 from reprod_align.initialisation.sample import SEEDS, as_record
-from reprod_align.records.record import save_record
+from reprod_align.records import save_record
 
 
 def main(run: Run) -> None:

@@ -9,7 +9,7 @@ from pipeline.run import Run
 from pipeline.training.options import NATIVE
 from pipeline.training.record import native_records
 from reprod_align.errors import MissingInputError, ReprodError
-from reprod_align.records.record import load_record
+from reprod_align.records import load_record
 from reprod_align.significance import NativeReport, compare_accuracies, compare_runs
 
 import numpy as np

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from reprod_align.base.files import as_json
 from reprod_align.commands.arguments import add_json_argument
-from reprod_align.records.compare import compare_records
-from reprod_align.records.record import load_record
-from reprod_align.records.verdict import EXACT, STRICT, official_rule
+from reprod_align.records import load_record
+from reprod_align.records.compare import EXACT, STRICT, compare_records, official_rule
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -21,9 +21,8 @@ from reprod_align.base.files import as_json
 from reprod_align.commands.arguments import add_name_map_argument, read_name_map
 from reprod_align.curves import compare_curves
 from reprod_align.curves.band import MULTIPLE, TOLERANCE
-from reprod_align.curves.page import make_page
 from reprod_align.curves.readers import FORMATS
-from reprod_align.curves.report import CurveReport, Explanation
+from reprod_align.curves.report import CurveReport, Explanation, make_page
 from reprod_align.errors import ReprodError
 from reprod_align.page.outputs import (
     PAGE_OR_PICTURE,

@@ -16,8 +16,8 @@ from reprod_align.base.files import as_json
 from reprod_align.commands.arguments import add_name_map_argument, read_name_map
 from reprod_align.errors import ReprodError
 from reprod_align.page.outputs import add_output_arguments, require_outputs, write_outputs
+from reprod_align.traces import load_trace
 from reprod_align.traces.diff import TraceDiff, compare_traces
-from reprod_align.traces.file import load_trace
 
 if TYPE_CHECKING:  # an import stays light
     from reprod_align.page import Page

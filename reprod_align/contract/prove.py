@@ -41,9 +41,8 @@ from reprod_align.errors import ReprodError
 from reprod_align.match import Evidence, Match, collect_evidence, find_alternatives, match_models
 from reprod_align.model import ModelInfo, pair_outputs
 from reprod_align.pair.remote import OutOfTime, ProcessEnded
-from reprod_align.records.compare import compare_records
+from reprod_align.records.compare import STRICT, Comparison, compare_records
 from reprod_align.records.gate import digest
-from reprod_align.records.verdict import STRICT, Comparison
 from reprod_align.weights import open_checkpoint
 
 import numpy as np

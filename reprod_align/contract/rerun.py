@@ -22,13 +22,18 @@ from reprod_align.base.text import count
 from reprod_align.contract.process import make_launch
 from reprod_align.errors import MissingInputError, ReprodError, join_lines, one_line
 from reprod_align.pair.remote import end_group, start_process
-from reprod_align.records.compare import compare_records
+from reprod_align.records import load_record, unread_items
+from reprod_align.records.compare import EXACT, STRICT, Comparison, compare_records, official_rule
 from reprod_align.records.gate import digest
-from reprod_align.records.record import load_record, unread_items
-from reprod_align.records.verdict import EXACT, STRICT, Comparison, official_rule
-from reprod_align.submission.files import GUIDE_FOLDER, STEPS, Step, Submission
+from reprod_align.submission.files import (
+    GUIDE_FOLDER,
+    STEPS,
+    Step,
+    Submission,
+    check_sources,
+    find_code,
+)
 from reprod_align.submission.findings import Findings
-from reprod_align.submission.manifest import check_sources, find_code
 
 SECONDS: Final = 1800.0
 NAMED: Final = "rerun.toml"

@@ -24,8 +24,18 @@ from reprod_align.curves.band import (
     measure_rounding,
 )
 from reprod_align.curves.hints import find_hints
-from reprod_align.curves.log import LARGEST_STEP, Curve, CurveError, CurveLog, take_common_steps
-from reprod_align.curves.names import GRAD_NORM, LOSS, LR, normalize_name, pair_names
+from reprod_align.curves.log import (
+    GRAD_NORM,
+    LARGEST_STEP,
+    LOSS,
+    LR,
+    Curve,
+    CurveError,
+    CurveLog,
+    normalize_name,
+    pair_names,
+    take_common_steps,
+)
 from reprod_align.curves.readers import read_curves
 from reprod_align.curves.report import CurveReport, CurveResult
 from reprod_align.errors import one_line

@@ -18,7 +18,7 @@ from reprod_align.base.blocks import Array
 from reprod_align.base.console import quieten, tell, without_warnings
 from reprod_align.base.difference import gap
 from reprod_align.curves.band import find_precision
-from reprod_align.curves.names import GRAD_NORM, LOSS, LR
+from reprod_align.curves.log import GRAD_NORM, LOSS, LR
 from reprod_align.curves.report import (
     PARTS,
     CurveReport,
@@ -28,8 +28,7 @@ from reprod_align.curves.report import (
     Replay,
     Swapped,
 )
-from reprod_align.curves.state import OptimizerState, TrainingState
-from reprod_align.curves.swap import PADDLE, TORCH, Assignment, Swap
+from reprod_align.curves.swap import PADDLE, TORCH, Assignment, OptimizerState, Swap, TrainingState
 from reprod_align.curves.training import Training, TrainingFile, describe_difference
 from reprod_align.errors import ReprodError
 from reprod_align.pair import PairSpec

@@ -5,8 +5,7 @@ from typing import Final
 
 from reprod_align.base.blocks import Array
 from reprod_align.curves.band import SPIKE, Track
-from reprod_align.curves.log import Curve
-from reprod_align.curves.names import LR
+from reprod_align.curves.log import LR, Curve
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The verdict on two training logs, and which part of a step explains their gap: values, text and JSON."""
+"""The verdict on two training logs, and which part of a step explains their gap: text, JSON, page."""
 
 import math
 from collections.abc import Sequence
@@ -8,10 +8,10 @@ from typing import Any, Final, Literal, get_args
 from reprod_align.base.files import to_plain
 from reprod_align.base.text import count
 from reprod_align.curves.band import AGREES, DIVERGES, NOTHING, SPIKE, UNSTEADY, Rounding, Track
-from reprod_align.curves.log import CurveLog
-from reprod_align.curves.names import GRAD_NORM, LOSS, LR
+from reprod_align.curves.log import GRAD_NORM, LOSS, LR, CurveLog
 from reprod_align.errors import join_lines, one_line
-from reprod_align.page import Table
+from reprod_align.page import Case, CurvePlot, Page, RoundingPlot, Table
+from reprod_align.page.environment import describe_run
 
 import numpy as np
 
@@ -351,3 +351,74 @@ def _describe_replay(replay: Replay) -> str:
 def _join_names(parts: Sequence[str]) -> str:
     *rest, last = [f"the {_NAMES.get(part, part)}" for part in parts]
     return f"{', '.join(rest)} and {last}" if rest else last
+
+
+MOST_CURVES: Final = 12  # drawn; those that diverge come first
+
+
+def make_page(report: CurveReport, explanation: Explanation | None = None) -> Page:
+    """Return what the page holds."""
+    logs = (report.reference, report.other)
+    details = [line for result in report.results for line in _describe(result)]
+    return Page(
+        f"{report.reference.source} | {report.other.source}",
+        {0: "agrees", 1: "parts"}.get(report.exit_code, "not compared"),
+        report.passed,
+        report.headline,
+        meaning=[*report.hints, *([] if explanation is None else [explanation.sentence])],
+        curves=[draw(result) for result in choose_curves(report)],
+        tables=[report.table(), *([] if explanation is None else [explanation.table()])],
+        cases=[
+            Case("curves", one.name, one.verdict == AGREES, "; ".join(one.lines()))
+            for one in report.results
+        ],
+        remarks=[*_note_drawn(report), *details, *report.remarks,
+                 *([] if explanation is None else explanation.notes)],
+        facts=[*((f"log {at}", f"{log.source} ({log.kind})") for at, log in enumerate(logs, 1)),
+               ("band", report.rule), *describe_run()],
+    )  # fmt: skip
+
+
+def choose_curves(report: CurveReport) -> list[CurveResult]:
+    """Return the curves that are drawn: those that diverge first."""
+    compared = [result for result in report.results if len(result.track.steps)]
+    return sorted(compared, key=lambda result: result.first_step is None)[:MOST_CURVES]
+
+
+def draw(result: CurveResult) -> CurvePlot:
+    """Return one pair of curves, with its band."""
+    track = result.track
+    steps, expected, actual, band = (
+        side.tolist() for side in (track.steps, track.expected, track.actual, track.limit)
+    )
+    return CurvePlot(
+        result.name,
+        steps,
+        expected,
+        actual,
+        band,
+        result.first_step,
+        track.measured,
+        None if result.rounding is None else _draw_rounding(result.rounding),
+    )
+
+
+def _draw_rounding(rounding: Rounding) -> RoundingPlot:
+    label = f"first log's {rounding.precision} - float64"
+    return RoundingPlot(rounding.steps.tolist(), rounding.gaps.tolist(), label, rounding.onset)
+
+
+def _describe(result: CurveResult) -> list[str]:
+    """Return in words what differs in a curve, and how rounding grows in it."""
+    lines = result.lines() if result.verdict != AGREES or result.remarks else []
+    return [
+        *lines,
+        *([] if result.rounding is None else [f"{result.name}: {result.rounding.words}"]),
+    ]
+
+
+def _note_drawn(report: CurveReport) -> list[str]:
+    drawn, every = len(choose_curves(report)), len(report.results)
+    return (
+        [f"{drawn} of {every} curves are drawn, those that diverge first"] if drawn < every else []
+    )

@@ -29,7 +29,7 @@ from typing import Any
 from reprod_align.base import FRAMEWORKS, Framework
 from reprod_align.base.blocks import Array
 from reprod_align.base.tree import replace
-from reprod_align.curves.state import OptimizerState
+from reprod_align.curves.swap import OptimizerState
 from reprod_align.errors import ReprodError, first_line
 from reprod_align.model import Inputs, Trace, check_inputs
 from reprod_align.pair.file import PairFile

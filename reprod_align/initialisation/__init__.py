@@ -17,7 +17,7 @@ from reprod_align.base.text import table
 from reprod_align.errors import ReprodError, join_lines, one_line
 from reprod_align.initialisation.family import describe, write_remedy
 from reprod_align.initialisation.sample import Moments, ParameterSample, Samples
-from reprod_align.records.official import as_text, make_closing_line
+from reprod_align.records.gate import as_text, make_closing_line
 
 import numpy as np
 from scipy import stats

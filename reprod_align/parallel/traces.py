@@ -13,17 +13,18 @@ from reprod_align.base.blocks import Array
 from reprod_align.errors import ReprodError
 from reprod_align.parallel import MOST_PADDING, Mesh, Placement, Shape, find_order
 from reprod_align.parallel.reasons import RankTensor, explain
-from reprod_align.traces.diff import TraceDiff, compare_traces
-from reprod_align.traces.file import RecordedTrace, TraceTensor, load_trace
-from reprod_align.traces.sketch import combine, read_sums
-from reprod_align.traces.tensors import (
+from reprod_align.traces import RecordedTrace, TraceTensor, load_trace
+from reprod_align.traces.diff import (
     Floors,
     Measured,
+    TraceDiff,
+    compare_traces,
     lay_as_torch,
     measure,
     read_shape,
     read_sketch,
 )
+from reprod_align.traces.sketch import combine, read_sums
 
 import numpy as np
 from numpy.typing import NDArray

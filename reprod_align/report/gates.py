@@ -18,8 +18,8 @@ from reprod_align.base.text import count
 from reprod_align.page import Case, CurvePlot, Diagnostic, Figures, Layer, Page, StepResult, Table
 from reprod_align.page.environment import describe_run
 from reprod_align.page.outputs import require_outputs, write_outputs
+from reprod_align.records.compare import OFFICIAL
 from reprod_align.records.gate import Gate, check
-from reprod_align.records.verdict import OFFICIAL
 from reprod_align.report import Report
 from reprod_align.report.pages import make_page
 

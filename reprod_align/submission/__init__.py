@@ -14,15 +14,18 @@ from reprod_align.base import FRAMEWORKS
 from reprod_align.base.blocks import Array, read_span
 from reprod_align.base.difference import INEXACT, dtype_kind
 from reprod_align.errors import ReprodError
-from reprod_align.records.compare import compare_records
-from reprod_align.records.record import load_record, unread_items
-from reprod_align.records.verdict import EXACT, STRICT, Comparison, official_rule
+from reprod_align.records import load_record, unread_items
+from reprod_align.records.compare import EXACT, STRICT, Comparison, compare_records, official_rule
+from reprod_align.submission.claims import check_logs, check_results
 from reprod_align.submission.files import (
     EXTRA,
     STEPS,
     TRAINING,
     Step,
     Submission,
+    check_manifest,
+    check_sources,
+    find_code,
     open_submission,
 )
 from reprod_align.submission.findings import (
@@ -35,10 +38,7 @@ from reprod_align.submission.findings import (
     Record,
     StepRow,
 )
-from reprod_align.submission.logs import check_logs
-from reprod_align.submission.manifest import check_manifest, check_sources, find_code
 from reprod_align.submission.numbers import check_numbers
-from reprod_align.submission.results import check_results
 from reprod_align.submission.training_logs import check_training_logs
 
 import numpy as np

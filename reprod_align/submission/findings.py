@@ -8,7 +8,7 @@ from typing import Any
 from reprod_align.base.files import parse_json
 from reprod_align.base.text import count, shorten_lines, table
 from reprod_align.errors import one_line
-from reprod_align.records.verdict import Comparison
+from reprod_align.records.compare import Comparison
 from reprod_align.submission.files import Step, Submission
 
 import numpy.typing as npt

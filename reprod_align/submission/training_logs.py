@@ -16,7 +16,7 @@ from typing import Any, Final
 from reprod_align.base import FRAMEWORKS
 from reprod_align.base.text import count, shorten
 from reprod_align.errors import ReprodError, one_line
-from reprod_align.records.record import load_record
+from reprod_align.records import load_record
 from reprod_align.submission.files import TRAINING, Submission
 from reprod_align.submission.findings import DAMAGED, MISSING, RUNS, Findings
 

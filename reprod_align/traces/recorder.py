@@ -20,7 +20,7 @@ from weakref import ref
 
 from reprod_align.base.tree import leaves
 from reprod_align.errors import ReprodError
-from reprod_align.traces.file import Rank, RecordedTrace, TraceTensor, save_trace
+from reprod_align.traces import Rank, RecordedTrace, TraceTensor, save_trace
 from reprod_align.traces.sketch import LENGTH, sketch_with_rows
 
 import numpy as np

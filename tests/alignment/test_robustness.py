@@ -17,7 +17,7 @@ from reprod_align.commands import main
 from reprod_align.commands import pair as pair_command
 from reprod_align.pair.file import explain_error
 from reprod_align.report import Check, Report
-from reprod_align.traces.file import RecordedTrace, TraceTensor, _digest, save_trace
+from reprod_align.traces import RecordedTrace, TraceTensor, _digest, save_trace
 from tests.conftest import ENVIRONMENT, REPOSITORY
 
 import numpy as np

@@ -8,7 +8,7 @@ from reprod_align.backends.paddle import trace as paddle_trace
 from reprod_align.backends.torch import sketch as torch_sketch
 from reprod_align.backends.torch import trace as torch_trace
 from reprod_align.errors import ReprodError
-from reprod_align.traces.file import load_trace
+from reprod_align.traces import load_trace
 from reprod_align.traces.sketch import NUMPY, distance, sketch
 
 import numpy as np

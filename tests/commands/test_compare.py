@@ -5,7 +5,7 @@ from pathlib import Path
 
 from reprod_align.commands import compare
 from reprod_align.errors import MissingInputError
-from reprod_align.records.record import save_record
+from reprod_align.records import save_record
 from tests.commands.asked import run
 
 import numpy as np

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from reprod_align.commands import diff
 from reprod_align.errors import ReprodError
-from reprod_align.traces.file import RecordedTrace, TraceTensor, save_trace
+from reprod_align.traces import RecordedTrace, TraceTensor, save_trace
 from tests.commands.asked import run
 
 import numpy as np

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from reprod_align.curves.log import CurveError
-from reprod_align.curves.names import is_measured, normalize_name, pair_names
+from reprod_align.curves.log import CurveError, is_measured, normalize_name, pair_names
 from tests.curves.runs import command, lines_of
 
 import pytest

@@ -4,8 +4,14 @@ import math
 from pathlib import Path
 
 from reprod_align.curves import compare_curves
-from reprod_align.curves.page import MOST_CURVES, choose_curves, make_page
-from reprod_align.curves.report import Explanation, Replay, Swapped
+from reprod_align.curves.report import (
+    MOST_CURVES,
+    Explanation,
+    Replay,
+    Swapped,
+    choose_curves,
+    make_page,
+)
 from reprod_align.errors import ReprodError
 from reprod_align.page.html import render_page
 from reprod_align.page.outputs import write_report

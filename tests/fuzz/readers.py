@@ -14,8 +14,8 @@ from reprod_align.curves.readers import read_curves
 from reprod_align.model.trace import Call, Leaf, Trace
 from reprod_align.pair.wire import pack, unpack
 from reprod_align.randomness import KeyedDraws
-from reprod_align.records.record import load_record, save_record
-from reprod_align.traces.file import RecordedTrace, load_trace, save_trace
+from reprod_align.records import load_record, save_record
+from reprod_align.traces import RecordedTrace, load_trace, save_trace
 from reprod_align.traces.sketch import sketch
 from reprod_align.weights.reading import open_checkpoint
 from tests.curves import readers

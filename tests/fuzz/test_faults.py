@@ -97,7 +97,7 @@ def command(*words: str) -> str:
 ENDING = "from reprod_align.base.console import run_command\n"
 RECORD = """import numpy as np; from reprod_align import save_record
 code = run_command('save', lambda: save_record('r.npy', {'x': np.ones(999)}) and 0)"""
-TRACE = """import numpy as np; from reprod_align.traces.file import save_trace
+TRACE = """import numpy as np; from reprod_align.traces import save_trace
 from tests.traces.made import trace
 code = run_command('save', lambda: save_trace('t.trace', trace(np.ones(999))))"""
 CHECKPOINT = """import numpy as np; from pathlib import Path

@@ -8,7 +8,7 @@ from typing import Any
 
 from reprod_align.base.files import parse_json, read_json
 from reprod_align.commands import main
-from reprod_align.curves.names import pair_names
+from reprod_align.curves.log import pair_names
 from reprod_align.errors import MissingInputError, ReprodError
 from reprod_align.weights.reading import open_checkpoint
 from tests.alignment.test_robustness import only_line

@@ -7,9 +7,8 @@ from typing import Any
 from reprod_align.base import blocks
 from reprod_align.errors import RecordError, ReprodError
 from reprod_align.pair.wire import pack, unpack
-from reprod_align.records.compare import compare_records
+from reprod_align.records.compare import STRICT, compare_records, official_rule
 from reprod_align.records.safe_pickle import restricted_loads
-from reprod_align.records.verdict import STRICT, official_rule
 
 import numpy as np
 import pytest

@@ -10,11 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from reprod_align.errors import ReprodError
-from reprod_align.records.compare import compare_records
-from reprod_align.records.record import load_record
-from reprod_align.records.verdict import STRICT
+from reprod_align.records import load_record
+from reprod_align.records.compare import STRICT, compare_records
+from reprod_align.traces import load_trace
 from reprod_align.traces.diff import compare_traces
-from reprod_align.traces.file import load_trace
 from tests.fuzz.mutate import damage
 from tests.fuzz.readers import KINDS
 from tests.records.steps import count_steps

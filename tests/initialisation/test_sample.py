@@ -4,7 +4,7 @@ from pathlib import Path
 
 from reprod_align.errors import RecordError, ReprodError
 from reprod_align.initialisation.sample import Collector, as_record, count_fans, from_record
-from reprod_align.records.record import load_record, save_record
+from reprod_align.records import load_record, save_record
 from tests.initialisation.draws import constant, normal, orthogonal, sampled, table
 
 import numpy as np

@@ -70,7 +70,7 @@ def test_functions_stay_at_home() -> None:
         "reprod_align.base.files:os.unlink", "reprod_align.base.files:os", "os:system",
         "reprod_align.base.files:write_text", "reprod_align.base.console:sys",
         "reprod_align.base.files:Path", "reprod_align.commands:main", "reprod_align.__main__:main",
-        "reprod_align.pair.remote:RemoteSide", "reprod_align.records.record:Recorder",
+        "reprod_align.pair.remote:RemoteSide", "reprod_align.records:Recorder",
         "reprod_align.no_such:Name", "builtins:eval", "reprod_align.errors:Exception", "", ":",
         "reprod_align.base.blocks:MappedFile", "reprod_align/base:Path",
     ],

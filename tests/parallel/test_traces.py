@@ -12,8 +12,8 @@ from reprod_align.commands import main
 from reprod_align.errors import ReprodError
 from reprod_align.parallel import Mesh, Placement
 from reprod_align.parallel.traces import compare_ranks, load_ranks
+from reprod_align.traces import Rank, RecordedTrace, TraceTensor, load_trace, save_trace
 from reprod_align.traces.diff import TraceDiff
-from reprod_align.traces.file import Rank, RecordedTrace, TraceTensor, load_trace, save_trace
 from reprod_align.traces.sketch import sketch_with_rows
 from tests.conftest import REPOSITORY
 from tests.parallel.cases import CASES

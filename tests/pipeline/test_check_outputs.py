@@ -10,7 +10,7 @@ from pipeline.run import Run, make_run
 from reprod_align import Gate
 from reprod_align.base.files import write_json
 from reprod_align.errors import ReprodError
-from reprod_align.records.record import save_record
+from reprod_align.records import save_record
 from reprod_align.report import Finding, Report
 
 import numpy as np

@@ -19,7 +19,7 @@ from pipeline.training.processes import Processes as Alone
 from pipeline.training.shards import Shards, restore_order, take_shard
 from pipeline.training.state import model_weights, read_state
 from reprod_align.errors import ReprodError
-from reprod_align.records.record import load_record
+from reprod_align.records import load_record
 from tests.conftest import ENVIRONMENT, PATIENCE, REPOSITORY
 from tests.pipeline.runs import slow_down, tiny_run, write_sentences
 

@@ -9,7 +9,7 @@ from typing import Any
 from pipeline.Step5 import check_native
 from pipeline.training.native import read_run
 from reprod_align.errors import MissingInputError, ReprodError
-from reprod_align.records.record import load_record, save_record
+from reprod_align.records import load_record, save_record
 from tests.conftest import one_line_error, run_script
 from tests.pipeline.runs import tiny_run
 from tests.significance.test_significance import Task, with_wrong

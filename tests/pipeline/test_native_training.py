@@ -11,7 +11,7 @@ from pipeline.training.session import Session
 from pipeline.training.shards import Shard
 from pipeline.training.state import read_state
 from reprod_align.errors import ReprodError
-from reprod_align.records.record import load_record
+from reprod_align.records import load_record
 from tests.pipeline.runs import files_closed, tiny_run, write_sentences  # noqa: F401
 from tests.pipeline.test_training_options import of_side
 

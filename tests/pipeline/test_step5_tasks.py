@@ -17,7 +17,7 @@ from pipeline.training.prediction import answer, read_trained_weights
 from pipeline.training.record import Measured, list_dev_files
 from reprod_align import save_record
 from reprod_align.errors import ReprodError
-from reprod_align.records.record import load_record
+from reprod_align.records import load_record
 from tests.conftest import REPOSITORY
 from tests.pipeline.runs import files_closed, tiny_run  # noqa: F401
 from tests.pipeline.test_tasks import write_task

@@ -19,7 +19,7 @@ from reprod_align.curves import compare_curves
 from reprod_align.curves.readers import read_curves
 from reprod_align.errors import MissingInputError, ReprodError
 from reprod_align.randomness import SharedRandom, UnsharedDrawError
-from reprod_align.records.record import load_record
+from reprod_align.records import load_record
 from tests.conftest import ENVIRONMENT, REPOSITORY
 from tests.pipeline.runs import files_closed, tiny_run, write_sentences  # noqa: F401
 

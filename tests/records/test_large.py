@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from reprod_align import compare_arrays, compare_records, load_record, save_record
+from reprod_align import records as record_module
 from reprod_align.base import blocks
 from reprod_align.errors import RecordError, ReprodError
-from reprod_align.records import record as record_module
-from reprod_align.records.record import unread_items
+from reprod_align.records import unread_items
 from reprod_align.records.safe_pickle import restricted_loads
 from tests.records.npy import SAMPLE, assert_same, boxed, npy, refused
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from reprod_align import ReprodError, Rule, compare_arrays, compare_records
-from reprod_align.records import official
-from reprod_align.records.official import measure_mean, write_log
+from reprod_align.records import gate
+from reprod_align.records.gate import measure_mean, write_log
 from tests.records.test_gate import RECORD, messages
 
 import numpy as np
@@ -97,7 +97,7 @@ def test_a_log_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.M
 def test_the_mean_of_a_large_array_is_reprod_logs(
     limit: int, dtype: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(official, "_LARGE", limit)
+    monkeypatch.setattr(gate, "_LARGE", limit)
     random = np.random.default_rng(0)
     ours, theirs = (random.standard_normal((700, 1001)).astype(dtype) for _ in range(2))
     pair = {"x": ours}, {"x": theirs}

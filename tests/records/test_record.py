@@ -9,7 +9,7 @@ from types import MappingProxyType, SimpleNamespace
 from reprod_align.base.blocks import Array
 from reprod_align.base.files import whole_file
 from reprod_align.errors import MissingInputError, RecordError
-from reprod_align.records.record import Recorder, load_record, on_host, save_record, unread_items
+from reprod_align.records import Recorder, load_record, on_host, save_record, unread_items
 from reprod_align.records.safe_pickle import restricted_loads
 from tests.records.npy import HEADER, SAMPLE, assert_same, boxed, npy, refused
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import reprod_align
 from reprod_align import compare_records
-from reprod_align.records.verdict import EXACT, STRICT, Comparison, Rule, official_rule
+from reprod_align.records.compare import EXACT, STRICT, Comparison, Rule, official_rule
 
 import numpy as np
 import pytest

@@ -9,8 +9,8 @@ from reprod_align.errors import join_lines
 from reprod_align.records.compare import compare_records
 from reprod_align.report import Check, Finding, ModuleShare, NotJudged, Report
 from reprod_align.selftest import FaultOutcome, SelfTest
+from reprod_align.traces import RecordedTrace
 from reprod_align.traces.diff import compare_traces
-from reprod_align.traces.file import RecordedTrace
 from tests.traces.made import tensor
 
 import numpy as np

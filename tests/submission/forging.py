@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from reprod_align.errors import ReprodError
-from reprod_align.records.record import load_record, save_record
+from reprod_align.records import load_record, save_record
 from reprod_align.submission import verify
 from tests.submission.making import (
     STEPS,

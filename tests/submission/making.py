@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from reprod_align.records import load_record, save_record
 from reprod_align.records.gate import Gate, check
-from reprod_align.records.record import load_record, save_record
 
 import numpy as np
 

@@ -7,19 +7,19 @@ from pathlib import Path
 from reprod_align.errors import RecordError
 from reprod_align.records.compare import compare_records
 from reprod_align.submission import count_copied, judge_step
+from reprod_align.submission.claims import Claim, check_logs, check_results, read_claims
 from reprod_align.submission.files import (
     EXTRA,
     STEPS,
+    check_manifest,
     find_root,
     is_known,
     list_files,
     open_submission,
+    pack,
 )
 from reprod_align.submission.findings import EDITED, MISSING, Findings, JudgedStep, StepRow
-from reprod_align.submission.logs import Claim, check_logs, read_claims
-from reprod_align.submission.manifest import check_manifest, pack
 from reprod_align.submission.numbers import check_numbers
-from reprod_align.submission.results import check_results
 from tests.submission.making import make_submission
 
 import numpy as np

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from reprod_align.submission import verify
-from reprod_align.submission.results import check_results  # noqa: F401 - through verify
+from reprod_align.submission.claims import check_results  # noqa: F401 - through verify
 from tests.submission.making import change_record, edit_json, make_submission
 
 import pytest

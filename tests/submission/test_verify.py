@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from reprod_align.errors import ReprodError
-from reprod_align.records.record import save_record
+from reprod_align.records import save_record
 from reprod_align.submission import verify
 from tests.submission.making import (
     STEPS,

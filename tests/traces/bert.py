@@ -10,8 +10,8 @@ from reprod_align.backends import paddle as paddle_backend
 from reprod_align.backends import torch as torch_backend
 from reprod_align.backends.paddle import trace as paddle_trace
 from reprod_align.backends.torch import trace as torch_trace
+from reprod_align.traces import load_trace
 from reprod_align.traces.diff import TraceDiff, compare_traces
-from reprod_align.traces.file import load_trace
 
 import numpy as np
 import paddle

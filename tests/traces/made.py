@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from reprod_align.traces.file import RecordedTrace, TraceTensor
+from reprod_align.traces import RecordedTrace, TraceTensor
 
 import numpy as np
 

@@ -12,8 +12,8 @@ from reprod_align.backends.paddle import trace as paddle_trace
 from reprod_align.backends.torch import trace as torch_trace
 from reprod_align.commands import main
 from reprod_align.errors import ReprodError
+from reprod_align.traces import RecordedTrace, load_trace, save_trace
 from reprod_align.traces.diff import compare_traces
-from reprod_align.traces.file import RecordedTrace, load_trace, save_trace
 from reprod_align.traces.sketch import sketch
 from tests.traces.bert import (
     LAYER,

@@ -11,7 +11,7 @@ import pipeline  # noqa: F401
 from reprod_align.backends.torch import trace as torch_trace
 from reprod_align.commands import main
 from reprod_align.errors import MissingInputError, ReprodError
-from reprod_align.traces.file import RecordedTrace, _digest, load_trace, save_trace
+from reprod_align.traces import RecordedTrace, _digest, load_trace, save_trace
 from reprod_align.traces.sketch import sketch
 from tests.traces.made import tensor, trace
 

@@ -9,9 +9,8 @@ from reprod_align.base import blocks
 from reprod_align.base.blocks import find_file
 from reprod_align.commands import main
 from reprod_align.errors import ReprodError
-from reprod_align.traces.diff import compare_traces
-from reprod_align.traces.file import load_trace, save_trace
-from reprod_align.traces.tensors import Floors, measure
+from reprod_align.traces import load_trace, save_trace
+from reprod_align.traces.diff import Floors, compare_traces, measure
 from tests.traces.made import tensor, trace
 
 import numpy as np

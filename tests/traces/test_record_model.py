@@ -5,7 +5,7 @@ from typing import Any
 
 from reprod_align.backends.torch import side, sketch
 from reprod_align.errors import ReprodError
-from reprod_align.traces.file import RecordedTrace, load_trace
+from reprod_align.traces import RecordedTrace, load_trace
 from reprod_align.traces.recorder import record_model
 
 import numpy as np

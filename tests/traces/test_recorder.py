@@ -10,7 +10,7 @@ from reprod_align.backends.paddle import trace as paddle_trace
 from reprod_align.backends.torch import side
 from reprod_align.backends.torch import trace as torch_trace
 from reprod_align.errors import ReprodError
-from reprod_align.traces.file import load_trace
+from reprod_align.traces import load_trace
 from reprod_align.traces.recorder import Call, Listener
 from reprod_align.traces.sketch import LENGTH
 from tests.traces.bert import LAYER, bert_pair, paddle_loss, record, torch_loss

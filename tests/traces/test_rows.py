@@ -9,8 +9,8 @@ from reprod_align.backends.paddle import trace as paddle_trace
 from reprod_align.backends.torch import sketch as torch_sketch
 from reprod_align.backends.torch import trace as torch_trace
 from reprod_align.errors import ReprodError
-from reprod_align.traces.diff import compare_traces
-from reprod_align.traces.file import RecordedTrace, load_trace, save_trace
+from reprod_align.traces import RecordedTrace, load_trace, save_trace
+from reprod_align.traces.diff import Floors, compare_traces, measure
 from reprod_align.traces.sketch import (
     GROUPS,
     SLAB,
@@ -19,7 +19,6 @@ from reprod_align.traces.sketch import (
     sketch,
     sketch_with_rows,
 )
-from reprod_align.traces.tensors import Floors, measure
 from tests.traces.made import tensor
 from tests.traces.test_sketch import OnDevice
 

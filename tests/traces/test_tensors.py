@@ -4,10 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from reprod_align.commands import main
-from reprod_align.traces.diff import compare_traces
-from reprod_align.traces.file import RecordedTrace, save_trace
+from reprod_align.traces import RecordedTrace, save_trace
+from reprod_align.traces.diff import Floors, compare_traces, measure
 from reprod_align.traces.sketch import sketch
-from reprod_align.traces.tensors import Floors, measure
 from tests.traces.made import tensor, trace
 
 import numpy as np

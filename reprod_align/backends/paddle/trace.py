@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from reprod_align.backends.paddle import side as paddle_side
 from reprod_align.backends.paddle import sketch as paddle_sketch
-from reprod_align.traces.file import Rank
+from reprod_align.traces import Rank
 from reprod_align.traces.recorder import record_model
 
 from paddle import distributed, nn

@@ -8,7 +8,7 @@ from typing import Final
 from reprod_align.base.blocks import Array
 from reprod_align.curves.log import CurveLog, Points, read_count
 from reprod_align.curves.readers.format import Format
-from reprod_align.records.record import load_record
+from reprod_align.records import load_record
 
 import numpy as np
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from reprod_align.curves.log import CurveError
 from reprod_align.curves.readers import read_curves
 from reprod_align.curves.readers.records import read_record
-from reprod_align.records.record import save_record
+from reprod_align.records import save_record
 
 import numpy as np
 import pytest
