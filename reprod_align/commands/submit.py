@@ -21,8 +21,8 @@ from reprod_align.submission.files import (
     find_root,
     is_known,
     list_files,
-    pack,
 )
+from reprod_align.submission.manifest import pack
 
 
 def add_arguments(parser: ArgumentParser) -> None:

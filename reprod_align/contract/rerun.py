@@ -25,15 +25,9 @@ from reprod_align.pair.remote import end_group, start_process
 from reprod_align.records import load_record, unread_items
 from reprod_align.records.compare import EXACT, STRICT, Comparison, compare_records, official_rule
 from reprod_align.records.gate import digest
-from reprod_align.submission.files import (
-    GUIDE_FOLDER,
-    STEPS,
-    Step,
-    Submission,
-    check_sources,
-    find_code,
-)
+from reprod_align.submission.files import GUIDE_FOLDER, STEPS, Step, Submission
 from reprod_align.submission.findings import Findings
+from reprod_align.submission.manifest import check_sources, find_code
 
 SECONDS: Final = 1800.0
 NAMED: Final = "rerun.toml"
@@ -109,7 +103,7 @@ def _read_named(code: Path) -> dict[tuple[str, str], tuple[Path, tuple[str, ...]
         made = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ReprodError(f"{path} cannot be read as TOML: {str(error)[:200]}") from error
-    named = {}
+    named: dict[tuple[str, str], tuple[Path, tuple[str, ...]]] = {}
     for side, steps in made.items():
         if side not in FRAMEWORKS or not isinstance(steps, dict):
             raise ReprodError(f"{path}: {side}: expected the tables {' and '.join(FRAMEWORKS)}")

@@ -28,8 +28,14 @@ from reprod_align.curves.report import (
     Replay,
     Swapped,
 )
-from reprod_align.curves.swap import PADDLE, TORCH, Assignment, OptimizerState, Swap, TrainingState
-from reprod_align.curves.training import Training, TrainingFile, describe_difference
+from reprod_align.curves.swap import PADDLE, TORCH, Assignment, Swap
+from reprod_align.curves.training import (
+    OptimizerState,
+    Training,
+    TrainingFile,
+    TrainingState,
+    describe_difference,
+)
 from reprod_align.errors import ReprodError
 from reprod_align.pair import PairSpec
 from reprod_align.pair.file import explain_error, open_file

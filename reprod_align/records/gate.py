@@ -466,7 +466,7 @@ def _describe_making(gate: Gate) -> dict[str, Any]:
     """Return what the records were made with."""
     files = dict.fromkeys(map(Path, (*gate.official, *gate.strict)))
     names = {_name_record(gate, path): path for path in files}
-    sides = dict(zip(FRAMEWORKS, gate.sources, strict=True))
+    sides = dict[str, Iterable[Path]](zip(FRAMEWORKS, gate.sources, strict=True))
     try:
         return describe_making(names, sides)
     except OSError as error:

@@ -17,17 +17,7 @@ from reprod_align.errors import ReprodError
 from reprod_align.records import load_record, unread_items
 from reprod_align.records.compare import EXACT, STRICT, Comparison, compare_records, official_rule
 from reprod_align.submission.claims import check_logs, check_results
-from reprod_align.submission.files import (
-    EXTRA,
-    STEPS,
-    TRAINING,
-    Step,
-    Submission,
-    check_manifest,
-    check_sources,
-    find_code,
-    open_submission,
-)
+from reprod_align.submission.files import EXTRA, STEPS, TRAINING, Step, Submission, open_submission
 from reprod_align.submission.findings import (
     DAMAGED,
     FAILED,
@@ -38,6 +28,7 @@ from reprod_align.submission.findings import (
     Record,
     StepRow,
 )
+from reprod_align.submission.manifest import check_manifest, check_sources, find_code
 from reprod_align.submission.numbers import check_numbers
 from reprod_align.submission.training_logs import check_training_logs
 

@@ -1,6 +1,6 @@
 """A training's state goes from PyTorch to Paddle, and tensors come back."""
 
-from reprod_align.curves.swap import convert_to_paddle
+from reprod_align.curves.training import convert_to_paddle
 from reprod_align.errors import ReprodError
 from reprod_align.match import TensorPair
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from reprod_align.errors import ReprodError
 from reprod_align.submission import verify
-from reprod_align.submission.files import (
+from reprod_align.submission.manifest import (
     check_manifest,  # noqa: F401 - through verify
     find_code,
     pack,

@@ -11,14 +11,13 @@ from reprod_align.submission.claims import Claim, check_logs, check_results, rea
 from reprod_align.submission.files import (
     EXTRA,
     STEPS,
-    check_manifest,
     find_root,
     is_known,
     list_files,
     open_submission,
-    pack,
 )
 from reprod_align.submission.findings import EDITED, MISSING, Findings, JudgedStep, StepRow
+from reprod_align.submission.manifest import check_manifest, pack
 from reprod_align.submission.numbers import check_numbers
 from tests.submission.making import make_submission
 
