@@ -112,7 +112,7 @@ def write_weights(options: Namespace) -> None:
 
 def draw_shards(options: Namespace) -> Iterator[dict[str, Any]]:
     """Yield random values by name: matrices near 0, scales near 1."""
-    from reprod_align.backends.torch.init import build_unfilled
+    from reprod_align.backends.torch import build_unfilled
 
     with build_unfilled():
         model = make_torch(options)

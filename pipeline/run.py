@@ -19,7 +19,7 @@ from reprod_align.base.console import run_command
 from reprod_align.base.files import require_writable
 from reprod_align.base.text import shorten_path
 from reprod_align.errors import MissingInputError, RefusedError, one_line
-from reprod_align.page.terminal import show_output
+from reprod_align.page.outputs import show_output
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 

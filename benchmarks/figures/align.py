@@ -65,7 +65,7 @@ def _judge(epsilon: float | None) -> Callable[[], None]:
 def run_both(folder: Path) -> Callable[[], None]:
     """Return a forward and backward pass of both models in float64; both have run once."""
     ours, theirs = make_pair()
-    from reprod_align.pair.sides import paddle_side, torch_side
+    from reprod_align.pair import paddle_side, torch_side
 
     import paddle
     import torch

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.mutants.kinds import When
 from benchmarks.mutants.subjects import Subject
 from examples.zoo.pair import Batch
-from reprod_align.pair.sides import paddle_side
+from reprod_align.pair import paddle_side
 
 import numpy as np
 import paddle

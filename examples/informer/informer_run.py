@@ -31,8 +31,7 @@ from informer_settings import (
 from reprod_align import EXACT, STRICT, Gate
 from reprod_align.base.console import quieten, run_command
 from reprod_align.errors import MissingInputError, ReprodError
-from reprod_align.page.outputs import add_output_arguments
-from reprod_align.page.terminal import show_output
+from reprod_align.page.outputs import add_output_arguments, show_output
 from reprod_align.randomness import epoch_order
 from reprod_align.report.gates import judge_gates
 

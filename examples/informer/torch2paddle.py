@@ -10,9 +10,9 @@ from informer_run import Run, start
 from pair_informer import inputs, paddle_model, torch_model
 from reprod_align.base.text import shorten
 from reprod_align.conversion import Conversion, convert
-from reprod_align.conversion.models import ModelPair
+from reprod_align.conversion.weight_map import ModelPair
 from reprod_align.errors import WeightsError
-from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.pair import paddle_side, torch_side
 
 
 def main(run: Run) -> None:

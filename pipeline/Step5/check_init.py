@@ -12,7 +12,7 @@ import argparse
 from pipeline.run import REPOSITORY, Run, start
 from reprod_align.errors import MissingInputError
 from reprod_align.initialisation import ALPHA, check_initialisation
-from reprod_align.initialisation.facts import as_text, read_facts
+from reprod_align.initialisation.family import describe_facts, read_facts
 from reprod_align.initialisation.sample import ParameterSample, from_record
 from reprod_align.records import load_record
 
@@ -20,7 +20,7 @@ from reprod_align.records import load_record
 def main(run: Run) -> int:
     """Compare both sides' samples at the level of --alpha, or print the table."""
     if run.options.table:
-        print(as_text(read_facts()))
+        print(describe_facts(read_facts()))
         return 0
     log = run.output("init_diff").with_suffix(".log")
     return check_initialisation(read(run, "pt"), read(run, "pd"), log, run.options.alpha)

@@ -12,8 +12,7 @@ from models.pd_bert import BertForSequenceClassification
 from pipeline.bert.exported import read_config
 from pipeline.pd import SIDE
 from pipeline.run import Run, start
-from reprod_align.backends.paddle import set_precision
-from reprod_align.backends.paddle.init import sample_parameters
+from reprod_align.backends.paddle import sample_parameters, set_precision
 from reprod_align.initialisation.sample import SEEDS, as_record
 from reprod_align.records import save_record
 

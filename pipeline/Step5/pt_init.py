@@ -12,8 +12,7 @@ from models.pt_bert import BertForSequenceClassification
 from pipeline.bert.exported import read_config
 from pipeline.pt import SIDE
 from pipeline.run import Run, start
-from reprod_align.backends.torch import set_precision
-from reprod_align.backends.torch.init import sample_parameters
+from reprod_align.backends.torch import sample_parameters, set_precision
 from reprod_align.initialisation.sample import SEEDS, as_record
 from reprod_align.records import save_record
 

@@ -13,9 +13,9 @@ from reprod_align.backends import paddle as pd_backend
 from reprod_align.backends import torch as pt_backend
 from reprod_align.base.text import shorten
 from reprod_align.conversion import Conversion, ConversionResult, convert
-from reprod_align.conversion.models import ModelPair
+from reprod_align.conversion.weight_map import ModelPair
 from reprod_align.errors import WeightsError
-from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.pair import paddle_side, torch_side
 from reprod_align.weights.reading import Checkpoint, open_checkpoint
 
 import numpy as np

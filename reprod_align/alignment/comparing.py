@@ -14,8 +14,7 @@ from reprod_align.alignment.runner import Runner
 from reprod_align.base.blocks import Array, magnitude
 from reprod_align.base.difference import Gap
 from reprod_align.match import TensorPair
-from reprod_align.model.leaf import PASSED_ON, LeafPair, find_unpaired
-from reprod_align.model.trace import Trace
+from reprod_align.model.trace import PASSED_ON, LeafPair, Trace, find_unpaired
 
 import numpy as np
 

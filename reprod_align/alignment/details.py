@@ -12,11 +12,10 @@ from reprod_align.alignment.runner import Runner
 from reprod_align.base.blocks import Array
 from reprod_align.base.difference import RELATIVE_TOLERANCE, divide, gap
 from reprod_align.base.local import measure_sizes
-from reprod_align.base.naming import parent
+from reprod_align.base.text import parent
 from reprod_align.match import TensorPair
-from reprod_align.model.leaf import LeafPair
 from reprod_align.model.side import Inputs, ModelFailure, Step
-from reprod_align.model.trace import Call, Trace
+from reprod_align.model.trace import Call, LeafPair, Trace
 from reprod_align.page import CurvePlot, Figures, Layer, TensorPicture
 from reprod_align.report import Setting, Weight
 

@@ -12,9 +12,8 @@ from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import Gap, gap
 from reprod_align.base.local import measure_ordinary
-from reprod_align.model.leaf import LeafPair, pair_leaves
 from reprod_align.model.side import ModelFailure
-from reprod_align.model.trace import Call, Leaf, Trace
+from reprod_align.model.trace import Call, Leaf, LeafPair, Trace, pair_leaves
 
 import numpy as np
 

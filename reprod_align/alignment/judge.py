@@ -39,8 +39,7 @@ from reprod_align.alignment.training.steps import compare_training
 from reprod_align.alignment.unjudged import note_generators, note_unread_rows
 from reprod_align.alignment.vacuity import doubt_gradients, doubts, nothing_finite
 from reprod_align.base.difference import RELATIVE_TOLERANCE
-from reprod_align.base.naming import parent
-from reprod_align.base.text import shorten
+from reprod_align.base.text import parent, shorten
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import ModelFailure, Side
 from reprod_align.model.trace import Trace

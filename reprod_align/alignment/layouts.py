@@ -20,8 +20,7 @@ from reprod_align.alignment.locating.pinning import run_again
 from reprod_align.alignment.pairing import Pairing, make_pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import RELATIVE_TOLERANCE
-from reprod_align.base.naming import ancestors
-from reprod_align.base.text import shorten
+from reprod_align.base.text import ancestors, shorten
 from reprod_align.match import Evidence, TensorPair, find_alternatives
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.source.operation import Wanted

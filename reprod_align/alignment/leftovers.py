@@ -13,8 +13,7 @@ from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.blocks import Array
 from reprod_align.base.difference import gap
-from reprod_align.base.naming import parent
-from reprod_align.base.text import shorten
+from reprod_align.base.text import parent, shorten
 from reprod_align.causes.mismatch import cite
 from reprod_align.match import Match, TensorPair
 from reprod_align.model.side import ModelFailure, TensorInfo

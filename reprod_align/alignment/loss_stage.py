@@ -34,8 +34,7 @@ from reprod_align.base.local import (
 from reprod_align.base.text import count
 from reprod_align.causes import LossSides, explain_gradient, explain_loss
 from reprod_align.causes.mismatch import as_floats
-from reprod_align.model.leaf import LeafPair
-from reprod_align.model.trace import Leaf, Trace
+from reprod_align.model.trace import Leaf, LeafPair, Trace
 from reprod_align.model.watch import NO_PINS
 
 import numpy as np

@@ -7,7 +7,7 @@ from functools import cached_property
 from reprod_align.alignment.audit import SettingDifference, compare_settings
 from reprod_align.base.blocks import Array
 from reprod_align.base.difference import gap
-from reprod_align.base.naming import parent
+from reprod_align.base.text import parent
 from reprod_align.match import (
     Evidence,
     Match,
@@ -17,11 +17,10 @@ from reprod_align.match import (
     pair_modules,
 )
 from reprod_align.model.backward import pair_outputs
-from reprod_align.model.leaf import LeafPair
 from reprod_align.model.settings import FUSED_SIZES
 from reprod_align.model.side import ModelInfo
 from reprod_align.model.store import keep_copy
-from reprod_align.model.trace import Trace
+from reprod_align.model.trace import LeafPair, Trace
 
 _ROUNDED = 1e-6  # relative: a constant that went through float32
 

@@ -17,12 +17,10 @@ from reprod_align.alignment.locating.fault import FLOOR
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.blocks import Array
 from reprod_align.base.difference import Gap, gap
-from reprod_align.base.naming import parent
-from reprod_align.base.text import count, shorten
+from reprod_align.base.text import count, parent, shorten
 from reprod_align.match import TensorPair
-from reprod_align.model.leaf import find_unpaired
 from reprod_align.model.side import ModelFailure, ModelInfo
-from reprod_align.model.trace import Trace
+from reprod_align.model.trace import Trace, find_unpaired
 
 import numpy as np
 

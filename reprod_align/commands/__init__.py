@@ -109,7 +109,7 @@ class _PrintCompletion(Action):
 
 
 def _run(words: Sequence[str]) -> int:
-    from reprod_align.page.terminal import show_output  # after --help and --version
+    from reprod_align.page.outputs import show_output  # after --help and --version
 
     quieten()  # a command's module may import a framework
     options = parse(words)

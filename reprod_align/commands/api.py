@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprod_align.api import calls, pages, running, show, table
+from reprod_align.api import calls, pages, running, table
 from reprod_align.api.entry import Entry
 from reprod_align.base.files import as_json
 from reprod_align.commands.arguments import add_json_argument
@@ -42,7 +42,7 @@ def _show(options: Namespace) -> int:
         if not rows:
             raise
         print(
-            as_json({"name": options.name, "calls": rows}) if options.json else show.as_rows(rows)
+            as_json({"name": options.name, "calls": rows}) if options.json else pages.as_rows(rows)
         )
         return 0
     if len(found) > 1:
@@ -50,10 +50,10 @@ def _show(options: Namespace) -> int:
     entry = found[0]
     outcome = running.run(entry)
     if options.json:
-        print(as_json(show.as_data(entry, outcome), ensure_ascii=False))
+        print(as_json(pages.as_data(entry, outcome), ensure_ascii=False))
     else:
-        print(show.as_text(entry, outcome))
-    return show.choose_exit_code(outcome)
+        print(pages.as_text(entry, outcome))
+    return pages.choose_exit_code(outcome)
 
 
 def _list(options: Namespace) -> int:
@@ -65,9 +65,9 @@ def _list(options: Namespace) -> int:
 
 def _print_list(options: Namespace, found: Sequence[Entry]) -> int:
     if options.json:
-        print(as_json([show.as_data(entry) for entry in found], ensure_ascii=False))
+        print(as_json([pages.as_data(entry) for entry in found], ensure_ascii=False))
     else:
-        print(show.as_list(found))
+        print(pages.as_list(found))
     return 0
 
 

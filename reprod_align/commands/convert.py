@@ -41,13 +41,12 @@ from reprod_align.conversion import (
     convert,
     verify,
 )
-from reprod_align.conversion.models import ModelPair
-from reprod_align.conversion.weight_map import WeightMap, read_map, write_map
+from reprod_align.conversion.weight_map import ModelPair, WeightMap, read_map, write_map
 from reprod_align.errors import ReprodError
 from reprod_align.model import check_inputs
+from reprod_align.pair import paddle_side, torch_side
 from reprod_align.pair.file import PairFile, call_named, open_file
 from reprod_align.pair.remote import start_sides
-from reprod_align.pair.sides import paddle_side, torch_side
 from reprod_align.parallel.checkpoints import convert_parallel
 
 

@@ -76,7 +76,7 @@ PROBES = (
     ),
     Probe(
         "PyTorch computes",
-        "import torch; from reprod_align.pair.sides import torch_side; torch_side(torch.nn.Linear(2, 2));"
+        "import torch; from reprod_align.pair import torch_side; torch_side(torch.nn.Linear(2, 2));"
         "a = torch.ones(2, 2, dtype=torch.float64);"
         "assert (a @ a).sum() == 8;"
         "gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())];"
@@ -85,7 +85,7 @@ PROBES = (
     ),
     Probe(
         "Paddle computes",
-        "import paddle; from reprod_align.pair.sides import paddle_side; paddle_side(paddle.nn.Linear(2, 2));"
+        "import paddle; from reprod_align.pair import paddle_side; paddle_side(paddle.nn.Linear(2, 2));"
         "a = paddle.ones([2, 2], dtype='float64');"
         "assert float((a @ a).sum()) == 8;"
         "gpus = paddle.device.cuda.device_count() if paddle.is_compiled_with_cuda() else 0;"

@@ -58,14 +58,12 @@ from reprod_align.page.outputs import (
     require_place,
     write_outputs,
 )
-from reprod_align.pair import PairSpec
+from reprod_align.pair import PairSpec, announce_work
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.pair.remote import start_sides
-from reprod_align.pair.sides import announce_work
 from reprod_align.parallel.align import align_parallel
 from reprod_align.report import Report
-from reprod_align.report.pages import make_page
-from reprod_align.report.sarif import render_sarif
+from reprod_align.report.pages import make_page, render_sarif
 from reprod_align.sections import SECTION_SIZE, align_sections
 
 EDITORS = ("vscode", "vscode-insiders", "vscodium", "cursor", "windsurf")

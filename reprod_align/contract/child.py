@@ -19,7 +19,7 @@ from reprod_align.base.console import quieten, without_warnings
 from reprod_align.contract.guard import Fingerprint, Guard, Lookup, hide_packages, look_up
 from reprod_align.errors import ReprodError
 from reprod_align.model import Inputs, LocalSide, ModelFailure, Projection
-from reprod_align.page.environment import list_versions
+from reprod_align.page import list_versions
 from reprod_align.pair.child import Served, serve
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.pair.remote import Hello

@@ -15,7 +15,6 @@ from reprod_align.base.console import track
 from reprod_align.base.files import as_json
 from reprod_align.base.text import count, table
 from reprod_align.conversion.choose import choose_state
-from reprod_align.conversion.models import Agreement, ModelPair, Models, work_with
 from reprod_align.conversion.plan import (
     Loader,
     Plan,
@@ -24,7 +23,7 @@ from reprod_align.conversion.plan import (
     list_differences,
     make_plan,
 )
-from reprod_align.conversion.weight_map import WeightMap
+from reprod_align.conversion.weight_map import Agreement, ModelPair, Models, WeightMap, work_with
 from reprod_align.errors import ReprodError, WeightsError, join_lines, one_line
 from reprod_align.weights import (
     INDEX,

@@ -10,8 +10,7 @@ from reprod_align.base.text import count
 from reprod_align.curves.band import AGREES, DIVERGES, NOTHING, SPIKE, UNSTEADY, Rounding, Track
 from reprod_align.curves.log import GRAD_NORM, LOSS, LR, CurveLog
 from reprod_align.errors import join_lines, one_line
-from reprod_align.page import Case, CurvePlot, Page, RoundingPlot, Table
-from reprod_align.page.environment import describe_run
+from reprod_align.page import Case, CurvePlot, Page, RoundingPlot, Table, describe_run
 
 import numpy as np
 

@@ -137,10 +137,10 @@ class Training:
 
     def __init__(self, framework: Framework, model: Any, functions: Functions) -> None:
         """Take a model and what trains it."""
-        from reprod_align.pair import sides
+        from reprod_align import pair
 
         self.framework, self.functions = framework, functions
-        make_side = sides.torch_side if framework == "torch" else sides.paddle_side
+        make_side = pair.torch_side if framework == "torch" else pair.paddle_side
         self.side = make_side(model, self._compute_loss, functions.optimizer, functions.scheduler)
         self.library = import_module(f"reprod_align.backends.{framework}.training")
         self._batches: dict[int, Batch] = {}

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import CodeType, MappingProxyType
 from typing import Any, Final
 
-from reprod_align.base.naming import ancestors, is_within, last_part, parent
+from reprod_align.base.text import ancestors, is_within, last_part, parent
 from reprod_align.explain.code import Code, dotted, list_imports, parse_code
 from reprod_align.explain.donor import (
     PARTS,

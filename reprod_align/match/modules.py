@@ -13,7 +13,7 @@ from typing import Any
 
 from reprod_align.base.blocks import Array
 from reprod_align.base.difference import gap
-from reprod_align.base.naming import (
+from reprod_align.base.text import (
     ancestors,
     is_number,
     is_within,

@@ -6,7 +6,7 @@ A pair must fit: its kinds of layer, and the shapes of all tensors that the two 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from reprod_align.base.naming import is_within, numbered, parent, similarity
+from reprod_align.base.text import is_within, numbered, parent, similarity
 from reprod_align.errors import ReprodError
 from reprod_align.match.evidence import Evidence, Owner
 from reprod_align.match.tensor_pair import Match, TensorPair, find_turns

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import permutations, product
 
 from reprod_align.base.blocks import Array
-from reprod_align.base.naming import ancestors, numbered, parent, pattern, similarity
+from reprod_align.base.text import ancestors, numbered, parent, pattern, similarity
 from reprod_align.match.evidence import Evidence, Owner
 from reprod_align.match.names import pair_owners, rate_owners
 from reprod_align.match.tensor_pair import Match, Shape

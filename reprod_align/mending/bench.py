@@ -12,7 +12,7 @@ from typing import cast
 from reprod_align.alignment import compare_pair
 from reprod_align.alignment.findings import OUTPUTS_IN_EVAL
 from reprod_align.alignment.judge import judge
-from reprod_align.base.naming import parent
+from reprod_align.base.text import parent
 from reprod_align.errors import ReprodError
 from reprod_align.explain.executed import Ran, note_functions
 from reprod_align.explain.overlay import NotAppliedError, list_live_functions, overlaid

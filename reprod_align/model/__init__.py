@@ -4,7 +4,6 @@ What is built on `align` imports these names; the other names of the modules bel
 """
 
 from reprod_align.model.backward import Projection, pair_outputs
-from reprod_align.model.leaf import LeafPair, pair_leaves
 from reprod_align.model.local import LocalSide
 from reprod_align.model.settings import SYNONYMS, ModuleSettings, OptimizerSettings
 from reprod_align.model.side import (
@@ -21,7 +20,7 @@ from reprod_align.model.source.coverage import IdleLines
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import Wanted
 from reprod_align.model.store import keep_copy, limit_memory
-from reprod_align.model.trace import Call, Leaf, Trace
+from reprod_align.model.trace import Call, Leaf, LeafPair, Trace, pair_leaves
 from reprod_align.model.watch import NO_PINS, Keep, Pin, Pins, Watch
 
 __all__ = [

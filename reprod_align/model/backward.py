@@ -15,8 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from reprod_align.base.blocks import Array
-from reprod_align.model.leaf import LeafPair, pair_leaves
-from reprod_align.model.trace import Leaf
+from reprod_align.model.trace import Leaf, LeafPair, pair_leaves
 
 import numpy as np
 

@@ -13,7 +13,7 @@ from types import FrameType, ModuleType
 from typing import Any, NamedTuple
 
 from reprod_align.base.blocks import Array
-from reprod_align.base.naming import parent
+from reprod_align.base.text import parent
 from reprod_align.base.tree import leaves
 from reprod_align.model.source.lines import SourceLine, UserCode, is_own, line_of, skip_own
 from reprod_align.model.source.operation import LOSS, RETURN, CallKey, Operation, Wanted

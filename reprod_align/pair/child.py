@@ -12,7 +12,7 @@ from reprod_align.base import Framework
 from reprod_align.base.console import quieten, without_warnings
 from reprod_align.errors import ReprodError
 from reprod_align.model.store import limit_memory
-from reprod_align.page.environment import list_versions
+from reprod_align.page import list_versions
 from reprod_align.pair.file import PairFile, catch_error, open_file
 from reprod_align.pair.remote import FUNCTIONS, METHODS, Hello
 from reprod_align.pair.wire import Wire

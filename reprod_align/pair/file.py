@@ -16,11 +16,12 @@ from traceback import walk_tb
 from types import ModuleType
 from typing import Any, Final, TypedDict, TypeVar, cast
 
+from reprod_align import pair
 from reprod_align.base import FRAMEWORKS, Framework
 from reprod_align.errors import ReprodError, describe_error, explain_absence
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs, ModelFailure, check_inputs
-from reprod_align.pair import PairSpec, check_setting, sides
+from reprod_align.pair import PairSpec, check_setting
 
 _MODULE: Final = "pair_file_of_the_user"  # its own name could be that of a package: torch.py
 _FUNCTIONS: Final = ("model", "loss", "optimizer", "scheduler")
@@ -87,7 +88,7 @@ class PairFile:
         made = self.find_maker(framework)()
         functions = self.find_functions(framework)
         with _name_file(self.path):
-            make = sides.torch_side if framework == "torch" else sides.paddle_side
+            make = pair.torch_side if framework == "torch" else pair.paddle_side
             return make(made, *functions.values())
 
     def pair(self) -> PairSpec:

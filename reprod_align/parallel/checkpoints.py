@@ -13,8 +13,7 @@ from typing import Final
 
 from reprod_align.base.blocks import Array
 from reprod_align.conversion import Conversion, ConversionResult, convert
-from reprod_align.conversion.models import ModelPair
-from reprod_align.conversion.weight_map import WeightMap
+from reprod_align.conversion.weight_map import ModelPair, WeightMap
 from reprod_align.errors import ReprodError, WeightsError
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.parallel import Mesh, Placement, parse_mesh

@@ -12,7 +12,7 @@ from pathlib import Path
 from reprod_align.base.blocks import Array
 from reprod_align.errors import ReprodError
 from reprod_align.parallel import MOST_PADDING, Mesh, Placement, Shape, find_order
-from reprod_align.parallel.reasons import RankTensor, explain
+from reprod_align.parallel.examine import RankTensor, explain
 from reprod_align.traces import RecordedTrace, TraceTensor, load_trace
 from reprod_align.traces.diff import (
     Floors,

@@ -24,9 +24,9 @@ from types import ModuleType, TracebackType
 from typing import Any, Final, Literal
 
 from reprod_align.alignment import compare_pair
-from reprod_align.backends.replacing import replace_attribute
+from reprod_align.backends import replace_attribute
 from reprod_align.base.blocks import Array
-from reprod_align.conversion.models import ModelPair
+from reprod_align.conversion.weight_map import ModelPair
 from reprod_align.errors import describe_error
 from reprod_align.model.side import Inputs, ModelFailure, Side
 from reprod_align.pair import PairSpec

@@ -16,14 +16,13 @@ from reprod_align.base.console import tell
 from reprod_align.base.files import require_new, whole_folder
 from reprod_align.base.text import shorten, shorten_lines
 from reprod_align.conversion import Conversion, convert
-from reprod_align.conversion.models import ModelPair
+from reprod_align.conversion.weight_map import ModelPair
 from reprod_align.errors import ReprodError
 from reprod_align.explain.code import Code, dotted
 from reprod_align.model.side import Inputs, check_inputs
-from reprod_align.pair import PairSpec
+from reprod_align.pair import PairSpec, torch_side
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.pair.remote import RemoteSide
-from reprod_align.pair.sides import torch_side
 from reprod_align.porting.attempt import (
     Obstacle,
     Problem,

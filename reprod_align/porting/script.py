@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any, Final
 
-from reprod_align.backends.replacing import replace_attribute
+from reprod_align.backends import replace_attribute
 from reprod_align.base.difference import gap
 from reprod_align.base.text import shorten
 from reprod_align.errors import describe_error

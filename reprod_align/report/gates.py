@@ -13,10 +13,18 @@ from typing import Any, Final
 
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.files import from_plain
-from reprod_align.base.naming import parent
-from reprod_align.base.text import count
-from reprod_align.page import Case, CurvePlot, Diagnostic, Figures, Layer, Page, StepResult, Table
-from reprod_align.page.environment import describe_run
+from reprod_align.base.text import count, parent
+from reprod_align.page import (
+    Case,
+    CurvePlot,
+    Diagnostic,
+    Figures,
+    Layer,
+    Page,
+    StepResult,
+    Table,
+    describe_run,
+)
 from reprod_align.page.outputs import require_outputs, write_outputs
 from reprod_align.records.compare import OFFICIAL
 from reprod_align.records.gate import Gate, check

@@ -23,7 +23,7 @@ from reprod_align.alignment import (
     report_failure,
 )
 from reprod_align.base.console import tell
-from reprod_align.base.naming import is_within
+from reprod_align.base.text import is_within
 from reprod_align.errors import ReprodError
 from reprod_align.model import (
     Inputs,
@@ -79,9 +79,9 @@ def align_sections(
     Raises ReprodError if an argument can't be what it should be, WeightsError if a file can't be
     read or does not fit its model, ModelFailure if the PyTorch side itself fails.
     """
-    from reprod_align.backends.paddle import init as paddle_init
-    from reprod_align.backends.torch import init as torch_init
-    from reprod_align.pair.sides import paddle_side, torch_side
+    from reprod_align.backends import paddle as paddle_init
+    from reprod_align.backends import torch as torch_init
+    from reprod_align.pair import paddle_side, torch_side
 
     check_inputs(inputs)
     if type(section_size) is not int or section_size < 1:

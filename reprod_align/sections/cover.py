@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from reprod_align.base.naming import ancestors, is_within, parent
+from reprod_align.base.text import ancestors, is_within, parent
 from reprod_align.match import TensorPair
 from reprod_align.model import ModelInfo
 

@@ -13,8 +13,7 @@ from typing import Any, cast
 
 from reprod_align.alignment import Pairing, make_pairing
 from reprod_align.base.blocks import Array
-from reprod_align.base.naming import is_within
-from reprod_align.base.text import shorten
+from reprod_align.base.text import is_within, shorten
 from reprod_align.errors import ReprodError, WeightsError
 from reprod_align.match import TensorPair, collect_evidence, match_models
 from reprod_align.model import LocalSide, ModelInfo
@@ -266,8 +265,8 @@ def divide_pair(
     port_weights: what Paddle's checkpoint holds; None: PyTorch's weights, converted. Raises
     WeightsError if a checkpoint does not fit its model.
     """
-    from reprod_align.backends.paddle import init as paddle_unfilled
-    from reprod_align.backends.torch import init as torch_unfilled
+    from reprod_align.backends import paddle as paddle_unfilled
+    from reprod_align.backends import torch as torch_unfilled
 
     reference, port = cast(LocalSide, spec.reference), cast(LocalSide, spec.port)
     ours, theirs = reference.describe(), port.describe()

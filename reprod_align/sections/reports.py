@@ -13,7 +13,7 @@ from typing import Any
 
 import reprod_align
 from reprod_align.base.files import from_plain, to_plain, write_json
-from reprod_align.base.naming import is_within
+from reprod_align.base.text import is_within
 from reprod_align.model import Inputs, LocalSide
 from reprod_align.report import STAGES, Check, Details, Finding, NotJudged, Report, group_findings
 

@@ -7,8 +7,8 @@ from functools import partial
 from itertools import combinations
 from typing import Any, Final
 
-from reprod_align.backends.replacing import replace_attribute
-from reprod_align.base.naming import parent
+from reprod_align.backends import replace_attribute
+from reprod_align.base.text import parent
 from reprod_align.model import SYNONYMS
 from reprod_align.randomness import KeyedDraws
 from reprod_align.selftest.fault import (

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
-from reprod_align.backends.replacing import replace_attribute
+from reprod_align.backends import replace_attribute
 from reprod_align.base.tree import replace
 from reprod_align.model import LocalSide
 

@@ -9,8 +9,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reprod_align.backends import replace_attribute
 from reprod_align.backends.paddle import parallel as engine
-from reprod_align.backends.replacing import replace_attribute
 from reprod_align.selftest.plant import change_tensors, replace_forward
 
 import paddle

@@ -3,8 +3,7 @@
 from functools import partial
 from typing import Final
 
-from reprod_align.page import Page
-from reprod_align.page.environment import describe_run
+from reprod_align.page import Page, describe_run
 from reprod_align.page.plots import Axes, Figure, MaxNLocator, encode_figure
 from reprod_align.significance.report import NativeReport, SideResult
 

@@ -8,7 +8,7 @@ from typing import Any
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.pair_models import pair_models
 from reprod_align.alignment.runner import Runner
-from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.pair import paddle_side, torch_side
 
 import numpy as np
 import paddle

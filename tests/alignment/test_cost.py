@@ -8,8 +8,7 @@ from reprod_align.alignment import compare_pair
 from reprod_align.errors import ReprodError
 from reprod_align.model import store
 from reprod_align.model.local import LocalSide
-from reprod_align.pair import PairSpec
-from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.pair import PairSpec, paddle_side, torch_side
 from tests.alignment.small import PaddleNet, TorchNet, X, same
 
 import numpy as np

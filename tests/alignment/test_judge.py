@@ -6,8 +6,7 @@ from typing import Any
 from reprod_align import align
 from reprod_align.alignment.comparing import compare_pass
 from reprod_align.alignment.judge import judge
-from reprod_align.pair import PairSpec
-from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.pair import PairSpec, paddle_side, torch_side
 from reprod_align.report import say_result
 from tests.alignment.small import PaddleNet, TorchNet, X, mean_square
 

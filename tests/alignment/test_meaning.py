@@ -3,8 +3,7 @@
 from reprod_align import align
 from reprod_align.alignment.loss_stage import describe_effects, effect_on_loss
 from reprod_align.base.blocks import Array
-from reprod_align.model.leaf import LeafPair
-from reprod_align.model.trace import Leaf
+from reprod_align.model.trace import Leaf, LeafPair
 from reprod_align.report import Report
 
 import numpy as np

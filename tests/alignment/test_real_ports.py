@@ -14,7 +14,7 @@ from reprod_align import align
 from reprod_align.alignment import layouts
 from reprod_align.alignment.runner import Runner
 from reprod_align.match import collect_evidence, match_models
-from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.pair import paddle_side, torch_side
 
 import numpy as np
 import paddle

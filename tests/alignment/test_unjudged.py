@@ -15,7 +15,7 @@ from reprod_align.alignment.unjudged import (
     watch_lines,
 )
 from reprod_align.model.trace import Trace
-from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.pair import paddle_side, torch_side
 from reprod_align.report import Report
 from reprod_align.selftest import selftest
 from tests.alignment.small import PaddleNet, TorchNet, X, at_work

@@ -38,7 +38,7 @@ from reprod_align.backends.torch.settings import module_settings as torch_settin
 from reprod_align.causes import explain_forward, explain_gradient, explain_mask
 from reprod_align.commands import main
 from reprod_align.errors import ReprodError
-from reprod_align.initialisation.facts import read_facts
+from reprod_align.initialisation.family import read_facts
 from tests.conftest import REPOSITORY, run_python
 
 import numpy as np

@@ -1,7 +1,6 @@
 """An entry as text and as data, without running it."""
 
-from reprod_align.api.running import DIFFERS, EQUAL, NOT_RUN, OUT_OF_DATE, EntryOutcome
-from reprod_align.api.show import (
+from reprod_align.api.pages import (
     as_data,
     as_list,
     as_text,
@@ -10,6 +9,7 @@ from reprod_align.api.show import (
     describe_versions,
     list_parts,
 )
+from reprod_align.api.running import DIFFERS, EQUAL, NOT_RUN, OUT_OF_DATE, EntryOutcome
 from reprod_align.api.table import find_entry
 
 import pytest

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from reprod_align.backends.paddle import init as paddle_init
-from reprod_align.backends.torch import init as torch_init
+from reprod_align.backends import paddle as paddle_init
+from reprod_align.backends import torch as torch_init
 from reprod_align.errors import ReprodError
 
 import numpy as np

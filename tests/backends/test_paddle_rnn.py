@@ -3,8 +3,8 @@
 from functools import partial
 from typing import Any
 
+from reprod_align.backends import replace_attribute
 from reprod_align.backends.paddle.random import run_forward, run_rnn
-from reprod_align.backends.replacing import replace_attribute
 
 import numpy as np
 import paddle

@@ -3,9 +3,9 @@
 from types import ModuleType
 from typing import Any
 
-from reprod_align.backends.paddle import init as paddle_unfilled
+from reprod_align.backends import paddle as paddle_unfilled
+from reprod_align.backends import torch as torch_unfilled
 from reprod_align.backends.paddle import side as paddle_side
-from reprod_align.backends.torch import init as torch_unfilled
 from reprod_align.backends.torch import side as torch_side
 
 import numpy as np

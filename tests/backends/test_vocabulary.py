@@ -2,8 +2,8 @@
 
 from types import SimpleNamespace
 
-from reprod_align.backends.replacing import replace_attribute
-from reprod_align.backends.vocabulary import (
+from reprod_align.backends import replace_attribute
+from reprod_align.model.settings import (
     always,
     function_name,
     is_given,

@@ -1,6 +1,6 @@
 """Names that mean the same in two model zoos are more alike than names that do not."""
 
-from reprod_align.base.naming import (
+from reprod_align.base.text import (
     is_number,
     is_within,
     numbered,

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from reprod_align.conversion.models import ModelPair
-from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.conversion.weight_map import ModelPair
+from reprod_align.pair import paddle_side, torch_side
 
 import numpy as np
 import paddle

@@ -4,10 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reprod_align.conversion import Conversion, convert, verify
-from reprod_align.conversion.models import ModelPair
-from reprod_align.conversion.weight_map import WeightMap, read_map, write_map
+from reprod_align.conversion.weight_map import ModelPair, WeightMap, read_map, write_map
 from reprod_align.errors import ReprodError, WeightsError
-from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.pair import paddle_side, torch_side
 from tests.conversion.pairs import make_pair, make_state
 
 import numpy as np

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from reprod_align.conversion import Conversion, ConversionResult, convert
-from reprod_align.conversion.models import ModelPair
-from reprod_align.conversion.weight_map import read_map, write_map
+from reprod_align.conversion.weight_map import ModelPair, read_map, write_map
 from reprod_align.weights.reading import open_checkpoint
 from tests.conversion.pairs import KINDS, make_pair, make_state
 

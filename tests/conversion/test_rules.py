@@ -4,13 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from reprod_align.conversion.models import derive_map, describe_state, work_with
 from reprod_align.conversion.plan import Loader, list_departures, make_plan
 from reprod_align.conversion.weight_map import (
     WeightMap,
+    derive_map,
+    describe_state,
     find_contradiction,
     find_shapes,
     read_map,
+    work_with,
     write_map,
 )
 from reprod_align.errors import MissingInputError, WeightsError

@@ -14,7 +14,7 @@ from reprod_align.explain.scope import (
     name_around,
     read_place,
 )
-from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.pair import paddle_side, torch_side
 from reprod_align.report import Finding
 from tests.mending.pairs import PAIR, open_bench, write_pair
 

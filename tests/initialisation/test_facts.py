@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 import pipeline  # noqa: F401  (quietens what follows)
-from reprod_align.backends.paddle import init as paddle_init
-from reprod_align.backends.torch import init as torch_init
+from reprod_align.backends import paddle as paddle_init
+from reprod_align.backends import torch as torch_init
 from reprod_align.initialisation import ParameterResult, compare_initialisation
-from reprod_align.initialisation.facts import Fact, as_text, read_calls, read_facts
+from reprod_align.initialisation.family import Fact, describe_facts, read_calls, read_facts
 from tests.conftest import REPOSITORY
 from tests.initialisation import paddle_cases, torch_cases
 
@@ -136,7 +136,7 @@ def test_the_docs_show_the_facts(name: str) -> None:
 
 def test_the_text_shows_calls_differences_and_remedies() -> None:
     facts = [fact for fact in FACTS if fact.case == "uniform_ on Linear"]
-    assert as_text(facts).splitlines() == [
+    assert describe_facts(facts).splitlines() == [
         "uniform_ on Linear  [uniform_(w)]  [Uniform()]",
         f"  DIFFERENT  weight: PyTorch {facts[0].torch}; Paddle {facts[0].paddle}",
         f"             set {facts[0].remedy}",

@@ -10,8 +10,8 @@ from pathlib import Path
 import pipeline  # noqa: F401  (quietens what follows)
 from models import pd_bert, pt_bert
 from models.bert_config import BertConfig
-from reprod_align.backends.paddle import init as paddle_init
-from reprod_align.backends.torch import init as torch_init
+from reprod_align.backends import paddle as paddle_init
+from reprod_align.backends import torch as torch_init
 from reprod_align.errors import ReprodError
 from reprod_align.initialisation import (
     InitialisationReport,
@@ -22,7 +22,7 @@ from reprod_align.initialisation import (
     compare_spreads,
     compute_p_values,
 )
-from reprod_align.initialisation.facts import as_text, read_facts
+from reprod_align.initialisation.family import describe_facts, read_facts
 from reprod_align.initialisation.sample import Collector, Moments, ParameterSample
 from tests.conftest import one_line_error, run_script
 from tests.initialisation.draws import (
@@ -356,7 +356,7 @@ def test_the_scripts(tmp_path: Path) -> None:
         run_script(check, tmp_path)
     )
     finished = run_script(check, tmp_path, "--table")
-    assert finished.returncode == 0 and finished.stdout.strip() == as_text(read_facts())
+    assert finished.returncode == 0 and finished.stdout.strip() == describe_facts(read_facts())
 
 
 ZEROS = Moments(0, 0.0, 0.0, 0.0)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reprod_align.base.naming import ancestors
+from reprod_align.base.text import ancestors
 from reprod_align.match.evidence import Evidence, collect_evidence
 from reprod_align.model.settings import ModuleSettings
 from reprod_align.model.side import ModelInfo, TensorInfo

@@ -1,6 +1,6 @@
 """Other pairings that names and shapes allow just as well."""
 
-from reprod_align.match.doubts import exchange, find_alternatives, list_other_orders, note_doubts
+from reprod_align.match import exchange, find_alternatives, list_other_orders, note_doubts
 from reprod_align.match.evidence import Evidence
 from reprod_align.match.names import pair_owners
 from reprod_align.match.tensor_pair import Match, TensorPair, join

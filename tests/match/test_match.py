@@ -16,7 +16,7 @@ from reprod_align.match import (
 from reprod_align.match.modules import Draws
 from reprod_align.match.tensor_pair import TensorPair, cut, find_turns, join
 from reprod_align.model.trace import Call, Leaf, Trace
-from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.pair import paddle_side, torch_side
 
 import numpy as np
 import paddle

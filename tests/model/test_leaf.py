@@ -1,6 +1,7 @@
 """Which leaf of the port's call stands for which of the reference's."""
 
-from reprod_align.model.leaf import (
+from reprod_align.model.trace import (
+    Leaf,
     LeafPair,
     carries_mask,
     equal_in_effect,
@@ -10,7 +11,6 @@ from reprod_align.model.leaf import (
     pair_leaves,
     sum_gradients,
 )
-from reprod_align.model.trace import Leaf
 
 import numpy as np
 

@@ -3,7 +3,7 @@
 from reprod_align.model.backward import Projection
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import ModelFailure
-from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.pair import paddle_side, torch_side
 from reprod_align.randomness import KeyedDraws
 
 import numpy as np

@@ -7,7 +7,7 @@ from typing import Any
 from reprod_align.backends.paddle import side as paddle_backend
 from reprod_align.backends.torch import side as torch_backend
 from reprod_align.model.state import HeldTensors, State, choose_names
-from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.pair import paddle_side, torch_side
 from reprod_align.randomness import KeyedDraws
 
 import numpy as np

@@ -18,7 +18,7 @@ from reprod_align.model.store import (
     limit_memory,
     read_narrow,
 )
-from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.pair import paddle_side, torch_side
 from tests.conftest import run_warm_python
 
 import numpy as np

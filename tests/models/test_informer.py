@@ -7,10 +7,10 @@ from typing import Any
 from models import pd_informer, pt_informer
 from models.informer_arguments import InformerArguments, InformerError, sparse_count
 from reprod_align import Report, align
+from reprod_align.backends import paddle as paddle_init
 from reprod_align.backends import paddle as pd_backend
 from reprod_align.backends import torch as pt_backend
-from reprod_align.backends.paddle import init as paddle_init
-from reprod_align.backends.torch import init as torch_init
+from reprod_align.backends import torch as torch_init
 from reprod_align.errors import ReprodError
 from reprod_align.initialisation import compare_initialisation
 

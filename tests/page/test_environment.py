@@ -2,15 +2,15 @@
 
 import re
 
-from reprod_align.page import environment
-from reprod_align.page.environment import describe_run, find_version
+from reprod_align import page
+from reprod_align.page import describe_run, find_version
 
 import numpy as np
 import pytest
 
 
 def test_date_command_versions_and_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environment.sys, "argv", ["/usr/bin/reprod-align", "pair", "my file.py"])
+    monkeypatch.setattr(page.sys, "argv", ["/usr/bin/reprod-align", "pair", "my file.py"])
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     facts = dict(describe_run())
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d:\d\d", facts["date"])

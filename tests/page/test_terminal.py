@@ -11,7 +11,7 @@ from pathlib import Path
 
 from reprod_align import save_record
 from reprod_align.commands import COMMANDS, main, parse
-from reprod_align.page.terminal import show_output
+from reprod_align.page.outputs import show_output
 from tests.conftest import ENVIRONMENT, PATIENCE, REPOSITORY, run_python
 
 import numpy as np
@@ -134,7 +134,7 @@ def test_what_was_printed_before_an_error_is_shown(monkeypatch: pytest.MonkeyPat
 def test_without_rich_the_text_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
-    monkeypatch.setattr("reprod_align.page.terminal.find_spec", lambda name: None)
+    monkeypatch.setattr("reprod_align.page.outputs.find_spec", lambda name: None)
     with show_output():
         print("verdict: faithful")
     assert terminal.getvalue() == "verdict: faithful\n"

@@ -5,9 +5,9 @@ from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
 
+from reprod_align import pair
 from reprod_align.errors import ReprodError
-from reprod_align.pair import child, sides
-from reprod_align.pair.sides import announce_work, paddle_side, torch_side
+from reprod_align.pair import announce_work, child, paddle_side, torch_side
 from reprod_align.pair.wire import Wire
 from reprod_align.randomness import KeyedDraws
 
@@ -75,7 +75,7 @@ def test_an_error_is_an_answer(ask):
 
 def test_a_side_shows_its_work(monkeypatch):
     shown = []
-    monkeypatch.setattr(sides, "tell", shown.append)
+    monkeypatch.setattr(pair, "tell", shown.append)
     side = announce_work(
         SimpleNamespace(
             name="Paddle", describe=lambda: 1, train=lambda *given: given, rates=lambda steps: []

@@ -22,8 +22,8 @@ from reprod_align.commands import pair as pair_command
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import ModelFailure
 from reprod_align.page.html import render_page
+from reprod_align.pair import announce_work
 from reprod_align.pair.file import PairFile, call_named, explain_error, locate_error, open_file
-from reprod_align.pair.sides import announce_work
 from reprod_align.pair.wire import Wire
 from reprod_align.randomness import KeyedDraws
 from reprod_align.report import Check, Finding, Report

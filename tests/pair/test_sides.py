@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from reprod_align.errors import ReprodError
-from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.pair import paddle_side, torch_side
 from tests.conftest import REPOSITORY
 
 import paddle

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from reprod_align.parallel import Mesh, Placement
-from reprod_align.parallel.reasons import RankTensor, explain
+from reprod_align.parallel.examine import RankTensor, explain
 
 import numpy as np
 import pytest

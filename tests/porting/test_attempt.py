@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from reprod_align.explain.code import Code
-from reprod_align.pair.sides import torch_side
+from reprod_align.pair import torch_side
 from reprod_align.porting import attempt
 from reprod_align.porting.attempt import stir_weights
 from reprod_align.porting.loop import mend

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from reprod_align.report import Check, Edit, Finding, Report
-from reprod_align.report.sarif import render_sarif
+from reprod_align.report.pages import render_sarif
 
 import jsonschema
 import pytest

@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from reprod_align import Report, align, align_sections
-from reprod_align.backends.paddle import init as paddle_init
-from reprod_align.backends.torch import init as torch_init
-from reprod_align.pair import PairSpec
-from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.backends import paddle as paddle_init
+from reprod_align.backends import torch as torch_init
+from reprod_align.pair import PairSpec, paddle_side, torch_side
 from reprod_align.sections.models import SectionedPair, build_model, divide_pair
 from reprod_align.weights.reading import open_checkpoint
 

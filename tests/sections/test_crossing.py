@@ -1,7 +1,7 @@
 """What crosses a section, and what returns it in its place."""
 
 from reprod_align.model.trace import Leaf
-from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.pair import paddle_side, torch_side
 from reprod_align.sections.crossing import (
     Crossing,
     ShownSettings,

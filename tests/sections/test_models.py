@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from reprod_align.backends.torch import init as torch_init
+from reprod_align.backends import torch as torch_init
 from reprod_align.errors import WeightsError
-from reprod_align.pair.sides import torch_side
+from reprod_align.pair import torch_side
 from reprod_align.sections.models import ConvertedValues, FileValues, FillableTensors, Shell
 from reprod_align.weights.reading import open_checkpoint
 from tests.sections.small import LIMIT, TorchNet, divide, write_weights

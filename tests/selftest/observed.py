@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from reprod_align.pair.sides import paddle_side
+from reprod_align.pair import paddle_side
 from reprod_align.selftest.fault import PlantedFault, View, observe
 
 import numpy as np

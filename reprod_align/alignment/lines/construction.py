@@ -9,7 +9,7 @@ from reprod_align.alignment.findings import Findings, give_lines
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.api import table
-from reprod_align.base.naming import last_part, parent
+from reprod_align.base.text import last_part, parent
 from reprod_align.model.settings import SYNONYMS
 from reprod_align.model.side import ModelInfo, Side
 from reprod_align.model.source.lines import SourceLine

@@ -44,13 +44,11 @@ from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.api.table import split_references
 from reprod_align.base.difference import Gap, gap
-from reprod_align.base.naming import is_within, parent
-from reprod_align.base.text import shorten
+from reprod_align.base.text import is_within, parent, shorten
 from reprod_align.causes import explain_draws
 from reprod_align.explain.scope import find_owner
-from reprod_align.model.leaf import LeafPair, is_mask
 from reprod_align.model.source.lines import SourceLine
-from reprod_align.model.trace import Trace
+from reprod_align.model.trace import LeafPair, Trace, is_mask
 from reprod_align.report import Edit, Finding
 from reprod_align.report.finding import Kind, name_place
 

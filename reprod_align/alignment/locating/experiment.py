@@ -22,7 +22,7 @@ from reprod_align.alignment.locating.fault import Fault
 from reprod_align.alignment.locating.faults import find_backward_faults, list_differences
 from reprod_align.alignment.locating.pinning import run_again
 from reprod_align.alignment.runner import Runner
-from reprod_align.base.naming import is_within, last_part, parent
+from reprod_align.base.text import is_within, last_part, parent
 from reprod_align.explain.code import Code
 from reprod_align.explain.donor import KEYWORDS
 from reprod_align.explain.executed import note_lines

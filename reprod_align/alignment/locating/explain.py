@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from reprod_align.alignment.locating.fault import Fault
 from reprod_align.base.blocks import Array
-from reprod_align.base.naming import last_part, parent
+from reprod_align.base.text import last_part, parent
 from reprod_align.causes import explain_forward, explain_gradient, explain_mask, explain_scores
 from reprod_align.causes.mismatch import cite
 from reprod_align.model.settings import ModuleSettings

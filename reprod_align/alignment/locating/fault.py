@@ -24,9 +24,16 @@ from reprod_align.alignment.runner import Runner
 from reprod_align.base.blocks import Array, magnitude
 from reprod_align.base.difference import Gap
 from reprod_align.base.local import measure_ordinary
-from reprod_align.base.naming import parent
-from reprod_align.model.leaf import HIDDEN, LeafPair, equal_in_effect, find_unpaired
-from reprod_align.model.trace import Call, Leaf, Trace
+from reprod_align.base.text import parent
+from reprod_align.model.trace import (
+    HIDDEN,
+    Call,
+    Leaf,
+    LeafPair,
+    Trace,
+    equal_in_effect,
+    find_unpaired,
+)
 
 import numpy as np
 

@@ -16,8 +16,7 @@ from reprod_align.alignment.locating.fault import (
 from reprod_align.alignment.locating.masks import blame_giver, find_makers
 from reprod_align.base.blocks import Array, magnitude
 from reprod_align.base.difference import Gap
-from reprod_align.model.leaf import PASSED_ON, LeafPair, carries_mask, sum_gradients
-from reprod_align.model.trace import Leaf, Trace
+from reprod_align.model.trace import PASSED_ON, Leaf, LeafPair, Trace, carries_mask, sum_gradients
 
 import numpy as np
 

@@ -23,7 +23,7 @@ from reprod_align.alignment.locating.fault import Fault, compare, rounding_of
 from reprod_align.alignment.locating.pinning import run_again
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.blocks import Array
-from reprod_align.base.naming import parent
+from reprod_align.base.text import parent
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import CallKey, Operation, Wanted, find_consumer

@@ -19,15 +19,16 @@ from reprod_align.alignment.locating.fault import (
 )
 from reprod_align.base.blocks import Array, magnitude
 from reprod_align.base.difference import RELATIVE_TOLERANCE
-from reprod_align.model.leaf import (
+from reprod_align.model.trace import (
     HIDDEN,
+    Call,
+    Leaf,
     carries_mask,
     equal_in_effect,
     hide_different_places,
     hide_same_places,
     is_mask,
 )
-from reprod_align.model.trace import Call, Leaf
 
 import numpy as np
 

@@ -16,9 +16,8 @@ from reprod_align.alignment.locating.counterparts import PinnedRun
 from reprod_align.alignment.locating.fault import may_round
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
-from reprod_align.base.naming import is_within, parent
-from reprod_align.model.leaf import find_unpaired
-from reprod_align.model.trace import Call
+from reprod_align.base.text import is_within, parent
+from reprod_align.model.trace import Call, find_unpaired
 from reprod_align.report.finding import Kind
 
 

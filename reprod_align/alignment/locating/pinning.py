@@ -29,10 +29,17 @@ from reprod_align.alignment.locating.fault import (
 from reprod_align.alignment.locating.faults import find_largest_gradient, pair_gradients
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.blocks import Array
-from reprod_align.model.leaf import LeafPair, carries_mask, pair_leaves, sum_gradients
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.source.operation import CallKey, Wanted
-from reprod_align.model.trace import Call, Leaf, Trace
+from reprod_align.model.trace import (
+    Call,
+    Leaf,
+    LeafPair,
+    Trace,
+    carries_mask,
+    pair_leaves,
+    sum_gradients,
+)
 from reprod_align.model.watch import Pin, Pins
 
 import numpy as np

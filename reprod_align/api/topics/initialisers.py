@@ -1,4 +1,4 @@
-"""Initialisation. Every case, measured, is in `reprod_align.initialisation.facts`."""
+"""Initialisation. Every case, measured, is in `reprod_align.initialisation.family`."""
 
 from typing import Any
 

@@ -16,8 +16,8 @@ from functools import lru_cache, partial, wraps
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
+from reprod_align.backends import replace_attribute
 from reprod_align.backends.paddle.private import OPERATORS
-from reprod_align.backends.replacing import replace_attribute
 from reprod_align.backends.versions import look_up
 from reprod_align.model.recorder import OperationRecorder
 

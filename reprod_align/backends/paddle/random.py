@@ -26,8 +26,8 @@ from functools import cache, partial
 from inspect import signature
 from typing import Any, NamedTuple
 
+from reprod_align.backends import replace_attribute
 from reprod_align.backends.paddle.private import ALPHA_DROPOUT, MISSING_DRAWS, NAMES, OPERATORS
-from reprod_align.backends.replacing import replace_attribute
 from reprod_align.backends.versions import look_up
 from reprod_align.base.blocks import Array
 from reprod_align.randomness import (

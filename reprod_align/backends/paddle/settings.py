@@ -4,24 +4,22 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from reprod_align.backends.paddle import private
-from reprod_align.backends.vocabulary import (
+from reprod_align.model.settings import (
     OPTIMIZERS,
+    ModuleSettings,
+    OptimizerSettings,
     Readers,
+    Values,
     always,
     function_name,
     is_given,
     layer_kinds,
-    read_group,
-    read_layer,
-)
-from reprod_align.model.settings import (
-    ModuleSettings,
-    OptimizerSettings,
-    Values,
     own_values,
     pad_amounts,
     per_dimension,
     plain,
+    read_group,
+    read_layer,
     require_optimizer,
     same_pad,
 )

@@ -9,13 +9,13 @@ from functools import cache
 from inspect import signature
 from typing import Any
 
+from reprod_align.backends import note_arguments, note_construction
 from reprod_align.backends.paddle import private
 from reprod_align.backends.paddle.calls import float32_requests as float32_requests
 from reprod_align.backends.paddle.calls import intercept_calls as intercept_calls
 from reprod_align.backends.paddle.private import STATISTICS, is_initialized
 from reprod_align.backends.paddle.private import contents as contents
 from reprod_align.backends.paddle.private import is_persistent as is_persistent
-from reprod_align.backends.replacing import note_arguments, note_construction
 from reprod_align.base.blocks import Array
 
 import numpy as np

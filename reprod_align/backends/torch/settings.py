@@ -5,22 +5,20 @@ from inspect import unwrap
 from typing import Any, Final
 
 from reprod_align.backends.torch.private import step_hooks
-from reprod_align.backends.vocabulary import (
+from reprod_align.model.settings import (
     OPTIMIZERS,
+    ModuleSettings,
+    OptimizerSettings,
     Readers,
+    Values,
     always,
     function_name,
     is_given,
     layer_kinds,
-    read_group,
-    read_layer,
-)
-from reprod_align.model.settings import (
-    ModuleSettings,
-    OptimizerSettings,
-    Values,
     own_values,
     pad_amounts,
+    read_group,
+    read_layer,
     require_optimizer,
     same_pad,
 )

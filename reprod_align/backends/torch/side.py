@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from reprod_align.backends.replacing import note_arguments, note_construction
+from reprod_align.backends import note_arguments, note_construction
 from reprod_align.backends.torch import private
 from reprod_align.backends.torch.calls import float32_requests as float32_requests
 from reprod_align.backends.torch.calls import intercept_calls as intercept_calls

@@ -16,7 +16,7 @@ from reprod_align.explain.code import Code
 from reprod_align.model.backward import Projection
 from reprod_align.model.side import Inputs, ModelFailure
 from reprod_align.model.trace import Trace
-from reprod_align.pair.sides import torch_side
+from reprod_align.pair import torch_side
 from reprod_align.porting.attempt import stir_weights
 from reprod_align.porting.calls.record import CallRecorder, load_noted, number_nodes
 from reprod_align.porting.calls.training import Training

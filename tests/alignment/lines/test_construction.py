@@ -5,7 +5,7 @@ from typing import Any
 
 import reprod_align
 from reprod_align.alignment.lines.construction import find_layer
-from reprod_align.pair.sides import paddle_side
+from reprod_align.pair import paddle_side
 from tests.alignment.lines import torch_switches
 from tests.alignment.lines.test_lines import load, plant
 from tests.alignment.small import PaddleNet, TorchNet

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from reprod_align.alignment.lines.construction import find_argument
-from reprod_align.pair.sides import paddle_side
+from reprod_align.pair import paddle_side
 from reprod_align.report import Finding
 from tests.alignment.lines import torch_blocks
 from tests.alignment.lines.test_lines import first_of, load, plant

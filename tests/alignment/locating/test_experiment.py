@@ -10,8 +10,7 @@ from reprod_align.alignment import compare_pair
 from reprod_align.alignment.locating import experiment
 from reprod_align.explain.code import Code
 from reprod_align.explain.code import Edit as Span
-from reprod_align.pair import PairSpec
-from reprod_align.pair.sides import announce_work, paddle_side, torch_side
+from reprod_align.pair import PairSpec, announce_work, paddle_side, torch_side
 
 import numpy as np
 import pytest

@@ -4,7 +4,7 @@ from typing import Any
 
 from reprod_align import align
 from reprod_align.alignment.locating import explain
-from reprod_align.pair.sides import paddle_side
+from reprod_align.pair import paddle_side
 
 import numpy as np
 import paddle

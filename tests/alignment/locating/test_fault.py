@@ -21,8 +21,7 @@ from reprod_align.alignment.locating.fault import (
 )
 from reprod_align.alignment.locating.faults import find_forward_faults
 from reprod_align.base.difference import Gap
-from reprod_align.model.leaf import LeafPair
-from reprod_align.model.trace import Call, Leaf
+from reprod_align.model.trace import Call, Leaf, LeafPair
 from tests.alignment.locating.pinned import pinned
 from tests.alignment.small import PaddleNet
 
