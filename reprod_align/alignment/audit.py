@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final
 
-from reprod_align.api import table
+from reprod_align import api
 from reprod_align.api.entry import Convention
 from reprod_align.base.text import count
 from reprod_align.model.settings import (
@@ -63,7 +63,7 @@ class OptimizerDifference:
     @property
     def entry(self) -> str:
         """The entry of `reprod-align api` that tells of the setting; "" if none does."""
-        return table.optimizer_settings().get(self.setting, "")
+        return api.optimizer_settings().get(self.setting, "")
 
 
 def describe_differences(
@@ -75,7 +75,7 @@ def describe_differences(
     """
     found = list(differences)
     text = "; ".join([*(difference.message for difference in found), *_describe_exchange(found)])
-    return text + table.refer_to([difference.entry for difference in found], already)
+    return text + api.refer_to([difference.entry for difference in found], already)
 
 
 def _describe_exchange(found: Sequence[SettingDifference | OptimizerDifference]) -> Iterator[str]:
@@ -188,7 +188,7 @@ def _setting_difference(
 
 def _convention(kind: str, name: str) -> tuple[Convention, str]:
     """Return how Paddle writes a setting, and the API entry that says so; "" if it is as PyTorch does."""
-    known = table.conventions()
+    known = api.conventions()
     return known.get((kind, name)) or known.get(("", name), (Convention(name), ""))
 
 
@@ -359,7 +359,7 @@ def _optimizer_message(
         return f"weight_decay: Paddle decays {some} by {_show(paddle_value)} that PyTorch does not"
     if setting == "weight_decay" and not paddle_value:
         return f"weight_decay: PyTorch decays {some} by {_show(torch_value)} that Paddle does not"
-    argument = table.optimizer_arguments().get(setting, "")
+    argument = api.optimizer_arguments().get(setting, "")
     theirs, ours = _word(setting, torch_value), _word(setting, paddle_value)
     values = f"{theirs} in PyTorch, {ours} in Paddle"
     message = f"{setting}: {values}" + (f" (its {argument})" if argument else "")

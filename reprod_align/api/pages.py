@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from reprod_align.api import TOPICS, list_entries, list_topic, read_title
 from reprod_align.api.calls import find_rows
 from reprod_align.api.entry import DATA_NOTE, Entry
 from reprod_align.api.running import NOT_RUN, EntryOutcome, list_versions, run
-from reprod_align.api.table import TOPICS, list_entries, list_topic, read_title
 from reprod_align.base.files import whole_file
 from reprod_align.errors import ReprodError
 

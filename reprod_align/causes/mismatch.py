@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from reprod_align.api.table import refer_to
+from reprod_align.api import refer_to
 from reprod_align.base.blocks import Array
 from reprod_align.base.difference import gap
 

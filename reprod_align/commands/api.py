@@ -10,7 +10,8 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprod_align.api import calls, pages, running, table
+from reprod_align import api
+from reprod_align.api import calls, pages, running
 from reprod_align.api.entry import Entry
 from reprod_align.base.files import as_json
 from reprod_align.commands.arguments import add_json_argument
@@ -36,7 +37,7 @@ def run(options: Namespace) -> int:
 
 def _show(options: Namespace) -> int:
     try:
-        found = table.find_named(options.name)
+        found = api.find_named(options.name)
     except ReprodError:
         rows = calls.find_rows(options.name)
         if not rows:
@@ -57,7 +58,7 @@ def _show(options: Namespace) -> int:
 
 
 def _list(options: Namespace) -> int:
-    found = table.search_entries(options.search) if options.search else list(table.list_entries())
+    found = api.search_entries(options.search) if options.search else list(api.list_entries())
     if not found:
         raise ReprodError(f"no entry contains {options.search!r}: `reprod-align api` lists all")
     return _print_list(options, found)

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Final
 
+from reprod_align.api import list_entries
 from reprod_align.api.calls import ALIASES, NAMES, list_rows
-from reprod_align.api.table import list_entries
 from reprod_align.explain.code import dotted
 
 KEYWORDS: Final[Mapping[str, str]] = {

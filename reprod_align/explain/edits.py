@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from itertools import chain, permutations
 from typing import Any, Final
 
-from reprod_align.api.table import list_entries
+from reprod_align.api import list_entries
 from reprod_align.explain.code import Code, Edit, dotted
 from reprod_align.explain.donor import KEYWORDS, find_words, likeness
 

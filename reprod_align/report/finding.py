@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
-from reprod_align.api.table import find_entry, split_references
+from reprod_align.api import find_entry, split_references
 from reprod_align.base.text import count, pattern, shorten
 from reprod_align.errors import one_line
 

@@ -2,8 +2,8 @@
 
 import ast
 
+from reprod_align.api import conventions
 from reprod_align.api.calls import LAYERS, find_rows, parse_rows
-from reprod_align.api.table import conventions
 
 import pytest
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import reprod_align.causes
-from reprod_align.api.table import find_entry, list_entries
+from reprod_align.api import find_entry, list_entries
 from reprod_align.causes import explain_forward
 from reprod_align.causes.functions import FUNCTIONS, explain_function
 from reprod_align.causes.mismatch import Mismatch, cite

@@ -1,6 +1,6 @@
 """State dicts inside what training scripts save."""
 
-from reprod_align.conversion.choose import choose_state
+from reprod_align.conversion import choose_state
 from reprod_align.errors import WeightsError
 from reprod_align.weights.stored import MemoryBytes, Stored
 from reprod_align.weights.torch_file import Opaque

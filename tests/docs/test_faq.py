@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pipeline  # noqa: F401  (quietens what follows)
-from reprod_align.api.table import list_entries
+from reprod_align.api import list_entries
 from tests.docs.pages import blocks, read
 
 import paddle

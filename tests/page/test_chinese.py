@@ -4,7 +4,7 @@ import json
 import re
 from dataclasses import replace
 
-from reprod_align.api.table import list_entries
+from reprod_align.api import list_entries
 from reprod_align.page import Diagnostic
 from reprod_align.page.chinese import WORDS, is_whole, translate
 from reprod_align.page.html import render_page

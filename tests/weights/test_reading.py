@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from reprod_align.conversion.choose import choose_state
+from reprod_align.conversion import choose_state
 from reprod_align.errors import MissingInputError, WeightsError
 from reprod_align.records.pickled import Refused
 from reprod_align.weights.paddle_file import read_paddle_file

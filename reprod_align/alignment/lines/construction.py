@@ -5,10 +5,10 @@ It is the line of the argument that sets a layer, not the first of the call.
 
 from collections.abc import Collection, Iterator, Sequence
 
+from reprod_align import api
 from reprod_align.alignment.findings import Findings, give_lines
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
-from reprod_align.api import table
 from reprod_align.base.text import last_part, parent
 from reprod_align.model.settings import SYNONYMS
 from reprod_align.model.side import ModelInfo, Side
@@ -225,7 +225,7 @@ def list_names(settings: Sequence[str], kind: str) -> list[str]:
     """Return the names that settings of a kind of layer may have in a constructor."""
     names: list[str] = []
     for name in settings:
-        convention, _ = table.conventions().get((kind, name), (None, ""))
+        convention, _ = api.conventions().get((kind, name), (None, ""))
         argument = [] if convention is None else [convention.argument]
         names += [name, *argument, f"{name}_attr", f"has_{name}", *sorted(SYNONYMS.get(name, ()))]
     return list(dict.fromkeys(filter(None, names)))

@@ -42,7 +42,7 @@ from reprod_align.alignment.locating.pinning import run_on_chosen, run_pinned
 from reprod_align.alignment.locating.shares import split_differences
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
-from reprod_align.api.table import split_references
+from reprod_align.api import split_references
 from reprod_align.base.difference import Gap, gap
 from reprod_align.base.text import is_within, parent, shorten
 from reprod_align.causes import explain_draws

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
-from reprod_align.api.table import refer_to
+from reprod_align.api import refer_to
 from reprod_align.base.difference import gap
 
 import numpy as np
