@@ -51,6 +51,6 @@ def plant_faults(path: Path) -> "SelfTest":
 def plant_on_ranks(path: Path, parallel: str, time_limit: float, logs: Path | None) -> "SelfTest":
     """Return the self-test of the pair in the file, its port on ranks. Raises as `plant_faults` does."""
     with run_user_code(path):
-        from reprod_align.parallel.align import selftest_parallel
+        from reprod_align.parallel.selftest import selftest_parallel
 
         return selftest_parallel(path, parallel, time_limit, logs)

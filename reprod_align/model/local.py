@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, Unpack
 
 from reprod_align.base.blocks import Array
 from reprod_align.base.tree import leaves
@@ -23,17 +23,18 @@ from reprod_align.model.side import (
     Inputs,
     ModelFailure,
     ModelInfo,
+    RunOptions,
     Step,
     may_have_gradient,
     name_inputs,
 )
 from reprod_align.model.source.coverage import IdleLines, LineCoverage
 from reprod_align.model.source.lines import SourceLine, UserCode
-from reprod_align.model.source.operation import RunEnd, Wanted, list_plain_attributes, switched
+from reprod_align.model.source.operation import RunEnd, list_plain_attributes, switched
 from reprod_align.model.state import HeldTensors, State, choose_names
 from reprod_align.model.store import OriginalValues, keep_copy, require_room, unload
 from reprod_align.model.trace import Trace
-from reprod_align.model.watch import NO_PINS, Keep, Pins, Watch
+from reprod_align.model.watch import NO_PINS, Keep, Watch
 from reprod_align.randomness import KeyedDraws, preserve_generators, seed_generators
 
 import numpy as np
@@ -315,26 +316,23 @@ class LocalSide:
         draws: KeyedDraws,
         keep: Keep = "outputs",
         objective: Projection | None = None,
-        pins: Pins = NO_PINS,
-        wanted: Wanted | None = None,
         *,
         take_gradients: bool = True,
-        anew: bool = False,
-        graded: bool = True,
-        of_inputs: bool = False,
-        defer: bool = False,
+        **how: Unpack[RunOptions],
     ) -> Trace:
         """Run forward and backward once; see `Side.run`.
 
         take_gradients: False leaves the parameters' gradients with them, uncopied.
         """
+        wanted, graded = how.get("wanted"), how.get("graded", True)
+        of_inputs = how.get("of_inputs", False)
         unload()
         self._wake()
-        if anew:
+        if how.get("anew"):
             self._begin_anew()
         self.fw.set_mode(self.model, training)
         self.set_gradients({})
-        watch = Watch(self.fw, keep, pins, wanted, graded)
+        watch = Watch(self.fw, keep, how.get("pins", NO_PINS), wanted, graded)
         draws.place = watch.place
         modules = dict(self.fw.modules(self.model))
         asked: dict[str, Any] = {}
@@ -358,7 +356,7 @@ class LocalSide:
                 if graded and counts and keep != "none" and all(map(watch.has_set, hooks)):
                     made = leaves(output, self.fw.is_tensor).values()
                     watch.trace.graph = digest_graph(self.fw, made, asked.values())
-                watch.trace.deferred = defer and watch.trace.graph is not None
+                watch.trace.deferred = how.get("defer", False) and watch.trace.graph is not None
                 if not watch.trace.deferred:
                     with self._blame("loss", watch):
                         scalar = self._objective(output, objective)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypedDict, TypeVar, Unpack
 
 from reprod_align.base.blocks import Array
 from reprod_align.errors import MissingNameError, ReprodError
@@ -19,7 +19,7 @@ from reprod_align.model.source.coverage import IdleLines
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import Wanted
 from reprod_align.model.trace import Trace
-from reprod_align.model.watch import NO_PINS, Keep, Pins
+from reprod_align.model.watch import Keep, Pins
 from reprod_align.randomness import KeyedDraws
 
 import numpy as np
@@ -133,6 +133,23 @@ class Step:
     """the random draws, by place"""
 
 
+class RunOptions(TypedDict, total=False):
+    """How a side runs once. Left out: no pins, nothing wanted, graded, and the others False."""
+
+    pins: Pins
+    """values that take the place of the model's own as it runs"""
+    wanted: Wanted | None
+    """modules whose own code is recorded call by call"""
+    anew: bool
+    """what the model kept of earlier calls is forgotten first"""
+    graded: bool
+    """False: under no_grad"""
+    of_inputs: bool
+    """the gradients of the float inputs are kept too"""
+    defer: bool
+    """without a backward pass, if its graph tells all that it would do"""
+
+
 class Side(Protocol):
     """A model of one framework with its loss, optimizer and schedule."""
 
@@ -211,21 +228,11 @@ class Side(Protocol):
         draws: KeyedDraws,
         keep: Keep = "outputs",
         objective: Projection | None = None,
-        pins: Pins = NO_PINS,
-        wanted: Wanted | None = None,
-        *,
-        anew: bool = False,
-        graded: bool = True,
-        of_inputs: bool = False,
-        defer: bool = False,
+        **how: Unpack[RunOptions],
     ) -> Trace:
         """Run forward and backward once from the present weights.
 
-        objective: None: the side's own loss. pins: values that take the place of the model's own as
-        it runs. wanted: modules whose own code is recorded call by call. anew: what the model kept
-        of earlier calls is forgotten first. graded: False: under no_grad. of_inputs: the gradients of
-        the float inputs are kept too. defer: without a backward pass, if its graph tells all that it
-        would do. Raises ModelFailure if the model or the loss does.
+        objective: None: the side's own loss. Raises ModelFailure if the model or the loss does.
         """
 
     def train(

@@ -3,17 +3,14 @@
 The ranks' parts are put together to whole tensors, and these go to the one judge, `alignment`, in
 float64. What putting together hides is judged beside it: ranks that disagree where they should hold
 the same. Each finding names the parameter or the module, the ranks, and the axis of the mesh.
-`selftest_parallel` plants faults on the ranks one by one: which would the user's inputs reveal?
 """
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 from reprod_align.alignment import Findings, judge_in_float64
-from reprod_align.base.console import track
 from reprod_align.errors import ReprodError
 from reprod_align.model import Inputs, Side, name_inputs
 from reprod_align.pair import PairSpec
@@ -23,8 +20,6 @@ from reprod_align.parallel.examine import examine
 from reprod_align.parallel.launch import TIME_LIMIT, Ranks
 from reprod_align.parallel.side import Overheard, ParallelSide
 from reprod_align.report import STAGES, Report
-from reprod_align.selftest import NO_EFFECT, NO_REASON, FaultOutcome, SelfTest, shorten
-from reprod_align.selftest.ranks import list_rank_faults
 
 import numpy as np
 
@@ -154,46 +149,3 @@ def _note_run(report: Report, ranks: Ranks, port: ParallelSide) -> None:
         report.remarks.insert(
             1, f"CPU stand-ins took the place of {names}: their kernels were not judged"
         )
-
-
-def selftest_parallel(
-    file: str | Path,
-    parallel: str,
-    time_limit: float = TIME_LIMIT,
-    logs: str | Path | None = None,
-) -> SelfTest:
-    """Plant known faults in the port of a pair file on its ranks; say which of them are revealed.
-
-    The arguments are those of `align_parallel`, which compares each. The file makes its port anew for
-    every fault. Raises ReprodError as `align_parallel` does, unless a planted fault is the reason.
-    """
-    mesh = parse_mesh(parallel)
-    with open_file(Path(file), PairFile) as pair_file, ExitStack() as stack:
-        reference = pair_file.side("torch")
-        start = partial(Ranks, mesh, None, time_limit, None if logs is None else Path(logs))
-        ranks = stack.enter_context(start())
-        unbroken, _ = judge_ranks(reference, pair_file, ranks)
-        if not unbroken.passed:
-            return SelfTest(unbroken, [])
-        faults = list_rank_faults(mesh.axes) + [SAME_EXAMPLES] * (mesh.dp > 1)
-        outcomes = []
-        for fault in track(faults, "planting faults"):
-            if ranks.broken is not None:  # by the fault before
-                stack.close()
-                ranks = stack.enter_context(start())
-            outcomes.append(_try_fault(reference, pair_file, ranks, fault))
-        return SelfTest(unbroken, outcomes)
-
-
-def _try_fault(reference: Side, file: PairFile, ranks: Ranks, fault: str) -> FaultOutcome:
-    try:
-        report, place = judge_ranks(reference, file, ranks, fault)
-    except NowhereToPlant as nowhere:
-        return FaultOutcome(fault, "", None, str(nowhere))
-    except ReprodError as error:
-        return FaultOutcome(fault, "", True, shorten(f"the comparison stops: {error}"))
-    if report.findings:
-        return FaultOutcome(fault, place, True, shorten(str(report.findings[0])))
-    if not any(ranks.ask("acted")):
-        return FaultOutcome(fault, place, None, NO_EFFECT, without_effect=True)
-    return FaultOutcome(fault, place, False, NO_REASON)

@@ -266,11 +266,11 @@ class _Served:
 
     def _run(
         self, inputs: Any, training: bool, draws: KeyedDraws, keep: Any, asks: bool, pinned: bool,
-        wanted: Any, **options: Any,
+        **how: Any,
     ) -> Any:  # fmt: skip
         objective = _AskingObjective(self._wire) if asks else None
         pins = _AskingPins(self._wire) if pinned else NO_PINS
-        return self.side.run(inputs, training, draws, keep, objective, pins, wanted, **options)
+        return self.side.run(inputs, training, draws, keep, objective, pins=pins, **how)
 
 
 def _open(stack: ExitStack, path: Path, wire: Wire, mesh: Mesh, rank: int, fault: str) -> _Served:

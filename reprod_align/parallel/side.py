@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Unpack
 
 from reprod_align.base.blocks import Array
 from reprod_align.errors import ReprodError
@@ -20,12 +20,12 @@ from reprod_align.model import (
     Pin,
     Pins,
     Projection,
+    RunOptions,
     Side,
     SourceLine,
     Step,
     TensorInfo,
     Trace,
-    Wanted,
     name_inputs,
 )
 from reprod_align.parallel import (
@@ -388,21 +388,16 @@ class ParallelSide:
         draws: KeyedDraws,
         keep: Keep = "outputs",
         objective: Projection | None = None,
-        pins: Pins = NO_PINS,
-        wanted: Wanted | None = None,
-        *,
-        anew: bool = False,
-        graded: bool = True,
-        of_inputs: bool = False,
-        defer: bool = False,
+        **how: Unpack[RunOptions],
     ) -> Trace:
         """Run forward and backward once on every rank; see `Side.run`. Nothing is deferred."""
-        options = {"anew": anew, "graded": graded, "of_inputs": of_inputs}
+        pins = how.pop("pins", NO_PINS)
+        how.pop("defer", None)
         asks, pinned = objective is not None, pins is not NO_PINS
         questions = [
-            ("run", (self._cut_inputs(inputs, rank), training, draws, keep, asks, pinned, wanted), options)
+            ("run", (self._cut_inputs(inputs, rank), training, draws, keep, asks, pinned), how)
             for rank in self._every
-        ]  # fmt: skip
+        ]
         traces = self._converse(questions, pins, objective)
         self._kept = self.placed[training] if pinned and keep == "all" else None
         trace = self._join(traces, keep, inputs, objective is None)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from reprod_align.commands import selftest
-from reprod_align.parallel import align as planting
+from reprod_align.parallel import selftest as planting
 from reprod_align.selftest import NO_EFFECT, SelfTest
 from tests.commands.asked import run
 from tests.parallel.cases import FAITHFUL, MODELS, Case
