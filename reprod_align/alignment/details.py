@@ -14,7 +14,7 @@ from reprod_align.base.difference import RELATIVE_TOLERANCE, divide, gap
 from reprod_align.base.local import measure_sizes
 from reprod_align.base.text import parent
 from reprod_align.match import TensorPair
-from reprod_align.model.side import Inputs, ModelFailure, Step
+from reprod_align.model.side import Inputs, ModelFailure, TrainingStep
 from reprod_align.model.trace import Call, LeafPair, Trace
 from reprod_align.page import CurvePlot, Figures, Layer, TensorPicture
 from reprod_align.report import Setting, Weight
@@ -262,7 +262,9 @@ def _shorten(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def add_curves(findings: Findings, taken: Sequence[Step], natural: Sequence[Step]) -> None:
+def add_curves(
+    findings: Findings, taken: Sequence[TrainingStep], natural: Sequence[TrainingStep]
+) -> None:
     """Note losses and learning rates of the training steps, each side on its own way."""
     steps = list(range(min(len(taken), len(natural))))
     sides = taken[: len(steps)], natural[: len(steps)]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from reprod_align.base.difference import RELATIVE_TOLERANCE, Gap
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.report import Check, Finding, NotJudged, Report, Stage, Unjudged
-from reprod_align.report.finding import Kind
+from reprod_align.report.finding import FindingKind
 
 NOT_COMPARABLE = Gap(math.inf, 0.0, 0.0, "")
 OUTPUTS_IN_EVAL = "outputs, eval mode"
@@ -33,7 +33,7 @@ class Findings:
         found: Gap = NOT_COMPARABLE,
         lines: tuple[SourceLine | None, SourceLine | None] = (None, None),
         *,
-        kind: Kind,
+        kind: FindingKind,
         cause: str = "",
         remedy: str = "",
     ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.base.blocks import Array
 from reprod_align.model.backward import Projection
-from reprod_align.model.side import Inputs, ModelFailure, Side, Step
+from reprod_align.model.side import Inputs, ModelFailure, Side, TrainingStep
 from reprod_align.model.source.operation import Wanted
 from reprod_align.model.store import read_narrow
 from reprod_align.model.trace import Trace
@@ -219,7 +219,9 @@ class Runner:
 
     # ---------------------------------------------------------------- training
 
-    def train_reference(self, steps: int, weights: Mapping[str, Array] | None = None) -> list[Step]:
+    def train_reference(
+        self, steps: int, weights: Mapping[str, Array] | None = None
+    ) -> list[TrainingStep]:
         """Train PyTorch's side, from `weights` if they are given."""
         self._begin(self.reference, True)
         if weights is not None:
@@ -230,7 +232,9 @@ class Runner:
         self._drawn.update({number: step.drawn for number, step in enumerate(taken)})
         return taken
 
-    def train_port(self, steps: int, replay: Sequence[Step] | None = None) -> list[Step]:
+    def train_port(
+        self, steps: int, replay: Sequence[TrainingStep] | None = None
+    ) -> list[TrainingStep]:
         """Train Paddle's side; `replay`: with the gradients and learning rates of PyTorch's steps."""
         self._begin(self.port, True)
         draws = [self._draws_of_step(step) for step in range(steps)]

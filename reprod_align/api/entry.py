@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 
-class _Framework:
+class _LazyModule:
     """A module that is imported when something of it is first asked for."""
 
     def __init__(self, name: str) -> None:
@@ -29,11 +29,11 @@ class _Framework:
         return getattr(module, attribute)
 
 
-torch: Any = _Framework("torch")
-paddle: Any = _Framework("paddle")
-transformers: Any = _Framework("transformers")
-paddlenlp: Any = _Framework("paddlenlp")
-datasets: Any = _Framework("datasets")
+torch: Any = _LazyModule("torch")
+paddle: Any = _LazyModule("paddle")
+transformers: Any = _LazyModule("transformers")
+paddlenlp: Any = _LazyModule("paddlenlp")
+datasets: Any = _LazyModule("datasets")
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,14 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol, cast
 
+from reprod_align.base.blocks import Array
 from reprod_align.base.tree import leaves
 from reprod_align.errors import ReprodError
 
 import numpy as np
+
+OptimizerState = Mapping[str, Mapping[str, Array]]
+"""kind ("exp_avg") -> parameter's name -> array"""
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ _AT_ONCE = 2**20  # scores
 
 
 @dataclass(frozen=True)
-class Apart:
+class OutlierRange:
     """Elements far above the others: low <= |element| <= high."""
 
     low: float
@@ -64,7 +64,7 @@ class Sizes:
 
     ordinary: float
     """the largest finite magnitude that does not stand apart"""
-    apart: tuple[Apart, ...] = ()
+    apart: tuple[OutlierRange, ...] = ()
 
 
 def measure_sizes(
@@ -77,11 +77,11 @@ def measure_sizes(
     """
     edges = _find_edges(array, most)
     groups = _measure_groups(array, edges) if edges else []
-    found: list[Apart] = []
+    found: list[OutlierRange] = []
     while len(groups) > 1:
         *rest, below, top = groups
         if top.low < _GAP * below.high:  # the sample did not show what is between
-            groups = [*rest, _Group(below.low, top.high, below.count + top.count)]
+            groups = [*rest, _Cluster(below.low, top.high, below.count + top.count)]
             continue
         one = _find_apart(array, top, [*rest, below], relative, spread)
         if one is None:
@@ -99,7 +99,7 @@ def measure_ordinary(array: Array) -> float:
 
 
 @dataclass(frozen=True)
-class _Group:
+class _Cluster:
     """The elements, zeros aside, between two gaps; without any it is the zeros alone."""
 
     low: float
@@ -137,7 +137,7 @@ def _sample_sizes(array: Array) -> Array:
     return np.sort(sizes[np.isfinite(sizes)])
 
 
-def _measure_groups(array: Array, edges: Sequence[float]) -> list[_Group]:
+def _measure_groups(array: Array, edges: Sequence[float]) -> list[_Cluster]:
     """Return what lies between the edges, smallest first; the first group is there even if empty."""
     lows, highs = [math.inf] * (len(edges) + 1), [0.0] * (len(edges) + 1)
     counts = [0] * (len(edges) + 1)
@@ -148,7 +148,7 @@ def _measure_groups(array: Array, edges: Sequence[float]) -> list[_Group]:
             lows[number] = min(lows[number], float(part.min()))
             highs[number] = max(highs[number], float(part.max()))
             counts[number] += part.size
-    groups = [_Group(*one) for one in zip(lows, highs, counts, strict=True)]
+    groups = [_Cluster(*one) for one in zip(lows, highs, counts, strict=True)]
     return [group for number, group in enumerate(groups) if group.count or not number]
 
 
@@ -160,8 +160,8 @@ def _read_sizes(array: Array) -> Iterator[Array]:
 
 
 def _find_apart(
-    array: Array, top: _Group, rest: Sequence[_Group], relative: float, spread: float
-) -> Apart | None:
+    array: Array, top: _Cluster, rest: Sequence[_Cluster], relative: float, spread: float
+) -> OutlierRange | None:
     """Return what the top group is if it stands apart from the rest."""
     below = rest[-1].high
     if top.low >= _LEAST:
@@ -169,14 +169,14 @@ def _find_apart(
         written = all(_is_written(constant, array.dtype) for constant in constants)
         if constants and (written or 2 * len(constants) <= top.count):
             equal = distance == 0 and top.count > 1
-            return Apart(top.low, top.high, 0.0 if equal else relative * spread, False)
+            return OutlierRange(top.low, top.high, 0.0 if equal else relative * spread, False)
     rare = top.count * _RARE <= sum(group.count for group in rest)
     if rare and below > _ROUNDING * top.high:
-        return Apart(top.low, top.high, relative, True)
+        return OutlierRange(top.low, top.high, relative, True)
     return None
 
 
-def _find_constants(array: Array, group: _Group, reach: float) -> tuple[list[float], float]:
+def _find_constants(array: Array, group: _Cluster, reach: float) -> tuple[list[float], float]:
     """Return the few magnitudes near which a group's elements lie, and how near; [] if they are too many."""
     constants: list[float] = []
     furthest = 0.0

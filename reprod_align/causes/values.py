@@ -16,7 +16,7 @@ from reprod_align.causes.mismatch import (
     same,
 )
 from reprod_align.causes.norms import EPSILONS
-from reprod_align.match.modules import Draws, shapes_drawn
+from reprod_align.match.modules import DrawnShapes, shapes_drawn
 from reprod_align.model.settings import BATCH_NORMS
 
 import numpy as np
@@ -232,7 +232,9 @@ def _explain_rates(expected: Floats, actual: Floats) -> str:
     return cite(words, "dropout-scale") if apart <= _NEAR else ""
 
 
-def explain_draws(path: str, ours: Draws, theirs: Draws, places: Mapping[str, str]) -> str:
+def explain_draws(
+    path: str, ours: DrawnShapes, theirs: DrawnShapes, places: Mapping[str, str]
+) -> str:
     """Say which side draws what the other does not in a module; "" if both draw the same.
 
     path: Paddle's name of the module. ours, theirs: what PyTorch and Paddle drew. places: where

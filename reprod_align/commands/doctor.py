@@ -23,7 +23,7 @@ TIMEOUT = 300  # seconds; a first import on a cold disk can take a minute
 
 
 @dataclass(frozen=True)
-class Probe:
+class HealthCheck:
     """Something that must work: code that prints what it found, and the remedy if it fails."""
 
     name: str
@@ -64,17 +64,17 @@ print(len(NAMES.rows), "of", len(NAMES.rows), "are there")
 """the private names of a framework, and what is lost with those that its version lacks"""
 
 PROBES = (
-    Probe(
+    HealthCheck(
         "Python 3.11 or newer",
         "import sys; assert sys.version_info >= (3, 11), sys.version; print(sys.version.split()[0])",
         "install Python 3.11 or newer",
     ),
-    Probe(
+    HealthCheck(
         "numpy: compare, verify, submit, curves",
         "import numpy; print(numpy.__version__)",
         "pip install numpy",
     ),
-    Probe(
+    HealthCheck(
         "PyTorch computes",
         "import torch; from reprod_align.pair import torch_side; torch_side(torch.nn.Linear(2, 2));"
         "a = torch.ones(2, 2, dtype=torch.float64);"
@@ -83,7 +83,7 @@ PROBES = (
         "print(torch.__version__, 'on', ', '.join(['CPU', *gpus]))",
         "pip install torch scipy",
     ),
-    Probe(
+    HealthCheck(
         "Paddle computes",
         "import paddle; from reprod_align.pair import paddle_side; paddle_side(paddle.nn.Linear(2, 2));"
         "a = paddle.ones([2, 2], dtype='float64');"
@@ -94,7 +94,7 @@ PROBES = (
         "pip install paddlepaddle reprod_log scipy",
     ),
     *(
-        Probe(
+        HealthCheck(
             f"private names of {name}",
             _PRIVATE.format(framework=framework),
             "docs/versions.md lists versions that have them all",
@@ -102,25 +102,25 @@ PROBES = (
         )
         for framework, name in (("torch", "PyTorch"), ("paddle", "Paddle"))
     ),
-    Probe(
+    HealthCheck(
         "both in one process",
         _PAIR,
         "pair --torch-python PATH --paddle-python PATH takes an interpreter for each; or install the CPU "
         "build of one of the two: GPU builds often cannot be imported together",
     ),
-    Probe(
+    HealthCheck(
         "safetensors: diff",
         "import safetensors; print(safetensors.__version__)",
         "pip install safetensors",
         optional=("safetensors",),
     ),
-    Probe(
+    HealthCheck(
         "jinja2 and matplotlib: pages of --report",
         "import jinja2, matplotlib; print(jinja2.__version__, 'and', matplotlib.__version__)",
         "pip install jinja2 matplotlib",
         optional=("jinja2", "matplotlib"),
     ),
-    Probe(
+    HealthCheck(
         "PaConvert: port",
         "import importlib.util, importlib.metadata, shutil;"
         "print(importlib.metadata.version('paconvert') if importlib.util.find_spec('paconvert')"
@@ -130,15 +130,19 @@ PROBES = (
     ),
 )
 PIPELINE_PROBES = (
-    Probe("transformers", "import transformers as t; t.BertTokenizerFast; print(t.__version__)"),
-    Probe("datasets", "import datasets; print(datasets.__version__)"),
-    Probe("PaddleNLP", "import paddlenlp as p; p.transformers.BertTokenizer; print(p.__version__)"),
-    Probe("torchmetrics", "import torchmetrics; print(torchmetrics.__version__)"),
-    Probe(
+    HealthCheck(
+        "transformers", "import transformers as t; t.BertTokenizerFast; print(t.__version__)"
+    ),
+    HealthCheck("datasets", "import datasets; print(datasets.__version__)"),
+    HealthCheck(
+        "PaddleNLP", "import paddlenlp as p; p.transformers.BertTokenizer; print(p.__version__)"
+    ),
+    HealthCheck("torchmetrics", "import torchmetrics; print(torchmetrics.__version__)"),
+    HealthCheck(
         "reprod_log",
         "import reprod_log; from importlib.metadata import version; print(version('reprod_log'))",
     ),
-    Probe(
+    HealthCheck(
         "the embedded MiniLM",
         "from pipeline.profiles import check_minilm; check_minilm(); print('sha256 as expected')",
     ),
@@ -150,14 +154,14 @@ PIPELINE_PROBES = (
 class Examined:
     """The result of a probe: a version and devices, or the last line of the error."""
 
-    probe: Probe
+    probe: HealthCheck
     healthy: bool
     found: str
     absent: bool = False
     """a package that only some commands need is not installed"""
 
 
-def examine(probe: Probe) -> Examined:
+def examine(probe: HealthCheck) -> Examined:
     """Run one probe in a fresh interpreter."""
     lacking = [
         one for one in probe.optional if find_spec(one) is None and shutil.which(one) is None
@@ -175,7 +179,7 @@ def examine(probe: Probe) -> Examined:
     )
 
 
-def list_probes() -> tuple[Probe, ...]:
+def list_probes() -> tuple[HealthCheck, ...]:
     """Return what is examined: in a clone of the repository, what its scripts need too."""
     if find_spec("pipeline") is None:
         return PROBES

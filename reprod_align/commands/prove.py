@@ -15,7 +15,7 @@ from pathlib import Path
 from reprod_align.base.console import quieten, tell, without_warnings
 from reprod_align.base.files import as_json, write_text
 from reprod_align.commands.arguments import add_json_argument, add_python_arguments
-from reprod_align.contract.proof import Proof, hold_against, read_certificate
+from reprod_align.contract.proof import ContractProof, hold_against, read_certificate
 from reprod_align.contract.prove import prove
 from reprod_align.contract.terms import read_terms
 from reprod_align.errors import ReprodError
@@ -70,7 +70,7 @@ def run(options: Namespace) -> int:
     return 0 if all(proof.passed for proof in proofs) else 1
 
 
-def _prove(options: Namespace, path: Path) -> Proof:
+def _prove(options: Namespace, path: Path) -> ContractProof:
     given = read_certificate(options.check) if options.check else None
     terms = read_terms(path, options.port)
     seed = options.seed if given is None else given["seed"]

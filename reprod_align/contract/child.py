@@ -16,7 +16,7 @@ from typing import Any, cast
 from reprod_align.backends.recipes import Recipe, find_recipes
 from reprod_align.base import Framework
 from reprod_align.base.console import quieten, without_warnings
-from reprod_align.contract.guard import Fingerprint, Guard, Lookup, hide_packages, look_up
+from reprod_align.contract.guard import DottedName, Fingerprint, Guard, hide_packages, look_up
 from reprod_align.errors import ReprodError
 from reprod_align.model import Inputs, LocalSide, ModelFailure, Projection
 from reprod_align.page import list_versions
@@ -123,7 +123,7 @@ def main(words: Sequence[str]) -> None:
             _import_all(("paddle", "numpy", *options["packages"]))
             import_module("reprod_align.backends.paddle.side")
             guard = Guard(Path(file).parent, options["pipe"], options["packages"])
-            lookups = [Lookup(*one) for one in json.loads(Path(options["lookups"]).read_text())]
+            lookups = [DottedName(*one) for one in json.loads(Path(options["lookups"]).read_text())]
             refused = [*look_up(lookups, options["packages"])]
             before = Fingerprint()
             guard.arm()

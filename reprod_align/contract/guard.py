@@ -58,7 +58,7 @@ _FOLDERS: Final = ("os.listdir", "os.scandir")
 _MOST: Final = 50  # refusals that are told
 
 
-class Refused(RuntimeError):
+class ForbiddenError(RuntimeError):
     """Raised in the port's code by what it asked for."""
 
 
@@ -97,7 +97,7 @@ class Guard:
         finally:
             self._busy = False
         if found:
-            raise Refused(f"{found[0]}: {found[1]}")
+            raise ForbiddenError(f"{found[0]}: {found[1]}")
 
     def _judge(self, event: str, arguments: Sequence[Any]) -> tuple[str, str] | None:
         code = self._find_code(event, arguments)
@@ -172,7 +172,7 @@ def _lies_between(event: str, file: str) -> bool:
         and "-packages" not in file  # fmt: skip
 
 
-class _Finder:
+class _HidingFinder:
     """Finds what Python's own finder does, but for hidden packages."""
 
     def __init__(self, hidden: Collection[str]) -> None:
@@ -191,7 +191,7 @@ class _Finder:
 
 def hide_packages(hidden: Collection[str] = HIDDEN) -> None:
     """Let packages count as not installed in this process: PyTorch."""
-    finder = _Finder(hidden)
+    finder = _HidingFinder(hidden)
     sys.meta_path[:] = [finder if one is PathFinder else one for one in sys.meta_path]
 
 
@@ -340,7 +340,7 @@ COMPUTED: Final = "computed"
 
 
 @dataclass(frozen=True)
-class Lookup:
+class DottedName:
     """A dotted name in a port's source that begins with an imported module."""
 
     place: str
@@ -374,7 +374,7 @@ def find_name_code(module: str, name: str) -> str:
     return _PACKAGES.get(whole, _PACKAGES.get(rest, _PACKAGES.get(rest.partition(".")[0], "")))
 
 
-def look_up(lookups: Sequence[Lookup], packages: Collection[str]) -> Iterator[tuple[str, str]]:
+def look_up(lookups: Sequence[DottedName], packages: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield the code of a refusal, and where and what, for each name that leads where no port may go."""
     for one in lookups:
         found = _judge(one, packages)
@@ -382,7 +382,7 @@ def look_up(lookups: Sequence[Lookup], packages: Collection[str]) -> Iterator[tu
             yield found[0], f"{one.place}: {one.name} {found[1]}"
 
 
-def _judge(one: Lookup, packages: Collection[str]) -> tuple[str, str] | None:
+def _judge(one: DottedName, packages: Collection[str]) -> tuple[str, str] | None:
     root, *rest = one.name.split(".")
     value: Any = _import(root)
     for name in rest:

@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 
 from reprod_align.backends.recipes import Recipe
 from reprod_align.base import Framework
-from reprod_align.contract.guard import ARMED, Lookup
+from reprod_align.contract.guard import ARMED, DottedName
 from reprod_align.contract.proof import REFUSALS, Refusal
 from reprod_align.contract.terms import Terms
 from reprod_align.model import Inputs
@@ -44,7 +44,7 @@ class ProofSide(RemoteSide):
         framework: Framework,
         recipe: Recipe | None,
         python: str,
-        lookups: Sequence[Lookup] = (),
+        lookups: Sequence[DottedName] = (),
     ) -> None:
         """Copy the side's files into a folder of their own, and start a process that works there."""
         self.armed = False

@@ -79,7 +79,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Stage:
+class ProofStage:
     """One thing that the contract asks for, with its figure."""
 
     name: str
@@ -91,7 +91,7 @@ class Stage:
 
 
 @dataclass
-class Known:
+class KnownFault:
     """A documented fault: what it may break, and the proof of the port with it mended."""
 
     stages: Sequence[str]
@@ -104,7 +104,7 @@ class Known:
     fault: str = ""
     """why this is not precisely what is documented"""
 
-    def hold_against(self, found: Sequence[Stage]) -> None:
+    def hold_against(self, found: Sequence[ProofStage]) -> None:
         """Note in `fault` what differs otherwise than documented."""
         for one in found:
             expected = one.name.startswith(tuple(self.stages))
@@ -122,7 +122,7 @@ class Known:
 
 
 @dataclass
-class Proof:
+class ContractProof:
     """The result of a proof; filled while it runs."""
 
     name: str
@@ -132,7 +132,7 @@ class Proof:
     """each file -> its SHA-256"""
     port: Mapping[str, str]
     seed: int
-    stages: list[Stage] = field(default_factory=list)
+    stages: list[ProofStage] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     tokens: Sequence[Sequence[int]] = ()
     """the port's first greedy tokens"""
@@ -144,7 +144,7 @@ class Proof:
     seconds: float = 0.0
     mebibytes: float = 0.0
     """the most that a process of the proof held"""
-    known: Known | None = None
+    known: KnownFault | None = None
     """what the contract documents of a port that does not keep it"""
 
     @property
@@ -246,12 +246,12 @@ def read_certificate(path: Path) -> dict[str, Any]:
     return made
 
 
-def hold_against(certificate: Mapping[str, Any], proof: Proof) -> list[Refusal]:
+def hold_against(certificate: Mapping[str, Any], proof: ContractProof) -> list[Refusal]:
     """Return where a certificate says something else than the proof made again."""
     return [Refusal("certificate-differs", text) for text in _list_differences(certificate, proof)]
 
 
-def _list_differences(said: Mapping[str, Any], proof: Proof) -> Iterator[str]:
+def _list_differences(said: Mapping[str, Any], proof: ContractProof) -> Iterator[str]:
     now = proof.describe()
     for name in ("name", "contract", "reference", "port", "verdict", "known", "tokens"):
         if said.get(name) != now[name]:

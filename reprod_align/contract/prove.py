@@ -32,11 +32,17 @@ from reprod_align.contract.answers import (
     list_calls,
     run_once,
 )
-from reprod_align.contract.guard import Lookup
+from reprod_align.contract.guard import DottedName
 from reprod_align.contract.process import ProofSide, describe_isolation
-from reprod_align.contract.proof import Known, Proof, Refusal, Stage, keep_distinct
+from reprod_align.contract.proof import (
+    ContractProof,
+    KnownFault,
+    ProofStage,
+    Refusal,
+    keep_distinct,
+)
 from reprod_align.contract.screen import screen_files
-from reprod_align.contract.terms import Expected, Terms, draw_batch
+from reprod_align.contract.terms import ExpectedFailure, Terms, draw_batch
 from reprod_align.errors import ReprodError
 from reprod_align.match import Evidence, Match, collect_evidence, find_alternatives, match_models
 from reprod_align.model import ModelInfo, pair_outputs
@@ -58,7 +64,7 @@ _NARROW = 1e-4  # relative: of float32 outputs, at least
 _ROUNDINGS = 64  # of the reference's own rounding in float32
 _FAR = 100  # tolerances: by less, other weights may only have grown a rounding
 Tell = Callable[[str], None]
-Start = Callable[[Terms, Recipe | None, Sequence[Lookup], Framework], ProofSide]
+StartSide = Callable[[Terms, Recipe | None, Sequence[DottedName], Framework], ProofSide]
 
 
 def prove(
@@ -67,8 +73,8 @@ def prove(
     agreed: str = "",
     python: tuple[str, str] = (sys.executable, sys.executable),
     tell: Tell = lambda text: None,
-    start: Start | None = None,
-) -> Proof:
+    start: StartSide | None = None,
+) -> ContractProof:
     """Return the proof of a contract.
 
     seed: of the batches; None draws one now. agreed: the contract's SHA-256 that was agreed on. python:
@@ -78,7 +84,7 @@ def prove(
     """
     begun = time.monotonic()
     seed = secrets.randbits(48) if seed is None else seed
-    proof = Proof(
+    proof = ContractProof(
         terms.name,
         terms.digest,
         {path.name: wanted for path, wanted in terms.reference_files.items()},
@@ -98,7 +104,7 @@ def prove(
     return proof
 
 
-def _prove_port(terms: Terms, proof: Proof, start: Start, tell: Tell) -> None:
+def _prove_port(terms: Terms, proof: ContractProof, start: StartSide, tell: Tell) -> None:
     """Read the port's source, then run it, then see whether a file has changed."""
     tell("reading the port's source")
     refusals, lookups = screen_files(terms.port_files, terms.packages)
@@ -108,15 +114,17 @@ def _prove_port(terms: Terms, proof: Proof, start: Start, tell: Tell) -> None:
         proof.refusals += _check_unchanged(terms, proof)
 
 
-def _prove_mended(terms: Terms, expected: Expected, proof: Proof, start: Start, tell: Tell) -> None:
+def _prove_mended(
+    terms: Terms, expected: ExpectedFailure, proof: ContractProof, start: StartSide, tell: Tell
+) -> None:
     """Hold a proof against the fault that its contract documents: that, and no other, is in the port."""
-    proof.known = Known(expected.stages, expected.report, expected.digest)
+    proof.known = KnownFault(expected.stages, expected.report, expected.digest)
     proof.known.hold_against(proof.stages)
     if proof.known.fault:
         return
     other = replace(terms, port=expected.mended, port_files=(expected.mended, *terms.port_files))
     files = {path.name: digest(path) for path in other.port_files}
-    mended = Proof(proof.name, proof.contract, proof.reference, files, proof.seed)
+    mended = ContractProof(proof.name, proof.contract, proof.reference, files, proof.seed)
     _prove_port(other, mended, start, lambda text: tell(f"{text}, the fault mended"))
     proof.known.verdict = mended.verdict
     proof.refusals += mended.refusals
@@ -126,7 +134,7 @@ def _start(
     python: tuple[str, str],
     terms: Terms,
     recipe: Recipe | None,
-    lookups: Sequence[Lookup],
+    lookups: Sequence[DottedName],
     framework: Framework,
 ) -> ProofSide:
     return ProofSide(terms, framework, recipe, python[framework == "paddle"], lookups)
@@ -149,7 +157,7 @@ def _check_digests(terms: Terms, agreed: str) -> list[Refusal]:
     return found
 
 
-def _check_unchanged(terms: Terms, proof: Proof) -> list[Refusal]:
+def _check_unchanged(terms: Terms, proof: ContractProof) -> list[Refusal]:
     """Return what changed on disk while the proof ran."""
     wanted = {terms.path: proof.contract, **terms.reference_files}
     wanted |= {path: proof.port[path.name] for path in terms.port_files}
@@ -178,7 +186,12 @@ class _Prover:
     """Runs one proof, and fills it."""
 
     def __init__(
-        self, terms: Terms, proof: Proof, start: Start, lookups: Sequence[Lookup], tell: Tell
+        self,
+        terms: Terms,
+        proof: ContractProof,
+        start: StartSide,
+        lookups: Sequence[DottedName],
+        tell: Tell,
     ) -> None:
         self.terms, self.proof, self.tell = terms, proof, tell
         self.questions = Questions(terms, proof.seed)
@@ -202,7 +215,7 @@ class _Prover:
         except NoTensorError as error:
             return self._refuse("no-tensor", error)
         except ReprodError as error:  # of the model itself: it raised
-            self.proof.stages.append(Stage("outputs", False, str(error)[:300]))
+            self.proof.stages.append(ProofStage("outputs", False, str(error)[:300]))
             return
         if pairing is None or given is None:
             return
@@ -291,14 +304,14 @@ class _Prover:
         left = [*match.torch_left, *(f"{name} (Paddle)" for name in used)]
         if left:
             figure = f"without a counterpart: {', '.join(left[:5])}"
-            self.proof.stages.append(Stage("weights", False, figure))
+            self.proof.stages.append(ProofStage("weights", False, figure))
             return None
         if match.paddle_left:
             names = ", ".join(match.paddle_left[:5])
             self.proof.remarks.append(
                 f"without a counterpart, and without effect on outputs: {names}"
             )
-        self.proof.stages.append(Stage("weights", True, f"{len(match.pairs)} paired"))
+        self.proof.stages.append(ProofStage("weights", True, f"{len(match.pairs)} paired"))
         return pairing
 
     def _choose_pairing(
@@ -393,7 +406,7 @@ class _Prover:
             figure = (
                 f"{count}, all equal" if same else f"{count}: {_name_first_token(expected, given)}"
             )
-            self.proof.stages.append(Stage("first tokens, greedy", same, figure))
+            self.proof.stages.append(ProofStage("first tokens, greedy", same, figure))
         if self.terms.round_trip:
             self._add_round_trip(given)
         if self.terms.training:
@@ -448,7 +461,7 @@ class _Prover:
         passed = found <= max(_NARROW, _ROUNDINGS * own)
         figure = f"{found:.1e} relative, the reference's own rounding is {own:.1e}"
         kept = found if math.isfinite(found) else None
-        self.proof.stages.append(Stage("outputs in float32", passed, figure, kept))
+        self.proof.stages.append(ProofStage("outputs in float32", passed, figure, kept))
 
     def _count(self, outputs: Outputs) -> Outputs:
         """Return the outputs that count."""
@@ -467,7 +480,7 @@ class _Prover:
             absolute = max(one.difference.max_abs for one in found.results if one.difference)
             figure = f"max {absolute:.1e} absolute, {value or 0.0:.1e} relative ({rule.max_rel:g} allowed)"
         kept = value if value is not None and math.isfinite(value) else None
-        self.proof.stages.append(Stage(name, found.passed, figure, kept))
+        self.proof.stages.append(ProofStage(name, found.passed, figure, kept))
 
     def _add_round_trip(self, given: Answers) -> None:
         assert self.export is not None
@@ -476,11 +489,11 @@ class _Prover:
         if self.export.passed and near:
             bits = "bit for bit" if same else "to rounding"
             figure = f"{len(self.export.results)} tensors back, outputs the same {bits}"
-            self.proof.stages.append(Stage("checkpoint round trip", True, figure))
+            self.proof.stages.append(ProofStage("checkpoint round trip", True, figure))
             return
         text = "outputs differ in a new process" if self.export.passed else self.export.reason[:200]
         self.proof.refusals.append(Refusal("loses-in-the-checkpoint", text))
-        self.proof.stages.append(Stage("checkpoint round trip", False, text))
+        self.proof.stages.append(ProofStage("checkpoint round trip", False, text))
 
 
 def _make_recipe(terms: Terms, seed: int) -> Recipe | None:

@@ -25,8 +25,8 @@ from reprod_align.pair.remote import end_group, start_process
 from reprod_align.records import load_record, unread_items
 from reprod_align.records.compare import EXACT, STRICT, Comparison, compare_records, official_rule
 from reprod_align.records.gate import digest
-from reprod_align.submission.files import GUIDE_FOLDER, STEPS, Step, Submission
-from reprod_align.submission.findings import Findings
+from reprod_align.submission.files import GUIDE_FOLDER, STEPS, GuideStep, Submission
+from reprod_align.submission.findings import Verification
 from reprod_align.submission.manifest import check_sources, find_code
 
 SECONDS: Final = 1800.0
@@ -62,7 +62,7 @@ class Command:
 
 
 @dataclass
-class Rerun:
+class RerunResult:
     """What was recomputed."""
 
     code: Path
@@ -130,7 +130,7 @@ def _read_script(path: Path, place: str, text: str) -> tuple[Path, tuple[str, ..
     return script, tuple(words[1:])
 
 
-def _find_script(code: Path, step: Step, prefix: str) -> tuple[Path, tuple[str, ...]]:
+def _find_script(code: Path, step: GuideStep, prefix: str) -> tuple[Path, tuple[str, ...]]:
     own = [Path(f"steps_{prefix}.py"), Path("pipeline") / f"steps_{prefix}.py"]
     for path in own:
         if (code / path).is_file():
@@ -150,17 +150,17 @@ def rerun(
     submission: Submission,
     code: Path,
     commands: Sequence[Command],
-    findings: Findings,
+    findings: Verification,
     python: str = sys.executable,
     seconds: float = SECONDS,
     tell: Callable[[str], None] = lambda text: None,
-) -> Rerun:
+) -> RerunResult:
     """Run the commands in copies of `code`; add to `findings` what was submitted and is not recomputed.
 
     seconds: that each script may take. tell: is given each command before it runs. Raises ReprodError if
     the code is too large or cannot be copied.
     """
-    begun, result = time.monotonic(), Rerun(code)
+    begun, result = time.monotonic(), RerunResult(code)
     if find_code(submission.source) != code:  # else `verify` has done it
         check_sources(submission, code, findings)
     for side in reversed(FRAMEWORKS):
@@ -188,7 +188,7 @@ def _copy_code(code: Path, target: Path) -> None:
         raise ReprodError(f"{code} cannot be copied: {str(error)[:200]}") from error
 
 
-def _remove_copies(submission: Submission, code: Path, findings: Findings) -> None:
+def _remove_copies(submission: Submission, code: Path, findings: Verification) -> None:
     """Remove from the copied code what is a record under another name, and add a fault for it."""
     names = (name for step in STEPS for side in FRAMEWORKS
              for name in (*step.records(side), step.name_twin(side)))  # fmt: skip
@@ -220,8 +220,8 @@ def _rerun_one(
     submission: Submission,
     folder: Path,
     command: Command,
-    findings: Findings,
-    result: Rerun,
+    findings: Verification,
+    result: RerunResult,
     python: str,
     seconds: float,
 ) -> None:
@@ -255,7 +255,7 @@ def _find_fresh(code: Path, name: str) -> Path | None:
     return None
 
 
-def _compare(submitted: Path, fresh: Path, step: Step, strict: bool) -> Comparison:
+def _compare(submitted: Path, fresh: Path, step: GuideStep, strict: bool) -> Comparison:
     """Hold a record against the one recomputed, by the rule that holds between frameworks."""
     rule = EXACT if step.exact else STRICT if strict else official_rule(step.threshold)
     ours, theirs = (dict(unread_items(load_record(path))) for path in (fresh, submitted))

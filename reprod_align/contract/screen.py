@@ -19,7 +19,7 @@ from reprod_align.contract.guard import (
     HARMLESS,
     IMPORTS,
     PART,
-    Lookup,
+    DottedName,
     find_import_code,
     find_name_code,
 )
@@ -65,13 +65,13 @@ _LONGEST_TEXT: Final = 20_000
 
 def screen_files(
     files: Sequence[Path], packages: Collection[str]
-) -> tuple[list[Refusal], list[Lookup]]:
+) -> tuple[list[Refusal], list[DottedName]]:
     """Return what is refused in the port's files, and the names to look up where Paddle is imported.
 
     packages: those that the contract lists.
     """
     found: list[Refusal] = []
-    lookups: dict[Lookup, None] = {}
+    lookups: dict[DottedName, None] = {}
     own = {path.stem for path in files} | {path.parent.name for path in files}
     for path in files:
         fault = _find_file_fault(path)
@@ -118,7 +118,7 @@ class _Screen(ast.NodeVisitor):
         """names in the file that stand for modules, or for what is in one -> the module's name for it"""
         self.assigned: set[str] = set()
         """those of them that no import made"""
-        self.lookups: list[Lookup] = []
+        self.lookups: list[DottedName] = []
         self.given: set[int] = set()
         """ids of the expressions that may be a module as a whole"""
         self.known: Collection[str] = BUILT_IN
@@ -202,7 +202,7 @@ class _Screen(ast.NodeVisitor):
     def _look_up(self, node: ast.AST, name: str, use: str) -> None:
         if name and name.partition(".")[0] not in self.own:
             place = f"{self.name}, line {getattr(node, 'lineno', 1)}"
-            self.lookups.append(Lookup(place, name, use))
+            self.lookups.append(DottedName(place, name, use))
 
     def _look_at(self, node: ast.AST, module: str, name: str) -> None:
         """Note a refusal if a port may not use this name of the module."""

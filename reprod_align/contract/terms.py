@@ -103,7 +103,7 @@ class ContractError(ReprodError):
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingTerms:
     """The training whose losses are compared."""
 
     steps: int
@@ -128,7 +128,7 @@ class Tokens:
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedFailure:
     """A fault of the port that is known and documented: what of the contract it breaks."""
 
     stages: tuple[str, ...]
@@ -162,7 +162,7 @@ class Terms:
     """relative, in float64, of outputs and losses"""
     tokens: Tokens | None = None
     round_trip: bool = False
-    training: Training | None = None
+    training: TrainingTerms | None = None
     name_map: Mapping[str, str] = field(default_factory=dict)
     """PyTorch's names -> Paddle's, of tensors or modules, where names do not tell"""
     seconds: float = 600.0
@@ -171,7 +171,7 @@ class Terms:
     """of memory that each process may take"""
     outputs: tuple[str, ...] = ()
     """the reference's outputs that count; () all"""
-    expected: Expected | None = None
+    expected: ExpectedFailure | None = None
     """None: the port keeps every term"""
     port_folder: Path = Path()
     """the folder from which the port's files are seen"""
@@ -193,7 +193,7 @@ def read_terms(path: Path, port: Path | None = None) -> Terms:
         made = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ContractError(f"{path} cannot be read as TOML: {str(error)[:200]}") from error
-    table = _Table(path, "", made)
+    table = _TomlTable(path, "", made)
     reference, of_port = table.read_table("reference"), table.read_table("port")
     folder = path.resolve().parent
     own_folder = of_port.read_text("folder", ".")
@@ -231,7 +231,7 @@ def read_terms(path: Path, port: Path | None = None) -> Terms:
     return _require_sense(table, terms)
 
 
-def _read_tokens(table: "_Table") -> Tokens | None:
+def _read_tokens(table: "_TomlTable") -> Tokens | None:
     if "tokens" not in table.made:
         return None
     inner = table.read_table("tokens")
@@ -241,11 +241,11 @@ def _read_tokens(table: "_Table") -> Tokens | None:
     return found
 
 
-def _read_expected(table: "_Table", folder: Path) -> Expected | None:
+def _read_expected(table: "_TomlTable", folder: Path) -> ExpectedFailure | None:
     if "expected" not in table.made:
         return None
     inner = table.read_table("expected")
-    found = Expected(
+    found = ExpectedFailure(
         tuple(inner.list_texts("stages")),
         inner.read_text("report"),
         _locate(inner, folder, inner.read_text("mended")),
@@ -259,11 +259,11 @@ def _read_expected(table: "_Table", folder: Path) -> Expected | None:
     return found
 
 
-def _read_training(table: "_Table") -> Training | None:
+def _read_training(table: "_TomlTable") -> TrainingTerms | None:
     if "training" not in table.made:
         return None
     inner = table.read_table("training")
-    found = Training(
+    found = TrainingTerms(
         inner.read_whole("steps", 10),
         inner.read_choice("optimizer", OPTIMIZERS),
         inner.read_number("rate", 1e-3),
@@ -277,7 +277,7 @@ def _read_training(table: "_Table") -> Training | None:
     return found
 
 
-def _require_sense(table: "_Table", terms: Terms) -> Terms:
+def _require_sense(table: "_TomlTable", terms: Terms) -> Terms:
     """Return the terms if they can be kept."""
     if not terms.inputs:
         raise table.fault("inputs: expected a table for each input of the models")
@@ -289,7 +289,7 @@ def _require_sense(table: "_Table", terms: Terms) -> Terms:
     return terms
 
 
-def _locate(table: "_Table", folder: Path, name: str) -> Path:
+def _locate(table: "_TomlTable", folder: Path, name: str) -> Path:
     """Return a file's whole path; its name must stay below the folder."""
     parts = PurePosixPath(name)
     if parts.is_absolute() or ".." in parts.parts or not name:
@@ -297,13 +297,13 @@ def _locate(table: "_Table", folder: Path, name: str) -> Path:
     return folder.resolve() / parts
 
 
-def _read_hex(table: "_Table", name: str, value: str) -> str:
+def _read_hex(table: "_TomlTable", name: str, value: str) -> str:
     if len(value) != 64 or not _HEX >= {*value}:
         raise table.fault(f"{name}: expected a SHA-256, 64 hexadecimal digits")
     return value
 
 
-class _Table:
+class _TomlTable:
     """A table of the file, which knows what was asked for; the rest is unknown."""
 
     def __init__(self, path: Path, place: str, made: Any) -> None:
@@ -325,9 +325,9 @@ class _Table:
             raise self.fault(f"{name}: expected {kind}, got {str(value)[:80]!r}")
         return value
 
-    def read_table(self, name: str, default: Any = None) -> "_Table":
+    def read_table(self, name: str, default: Any = None) -> "_TomlTable":
         made = self.get(name, default, "a table", lambda value: isinstance(value, dict))
-        return _Table(self.path, f"{self.place}.{name}".lstrip("."), made)
+        return _TomlTable(self.path, f"{self.place}.{name}".lstrip("."), made)
 
     def list_tables(self) -> list[tuple[str, Any]]:
         return [*self.made.items()]

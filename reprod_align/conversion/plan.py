@@ -15,7 +15,7 @@ from reprod_align.weights import ArraysOnDemand, Entry, Stored, widen
 
 import numpy as np
 
-Expected = Mapping[str, tuple[Shape, bool]]
+ExpectedTensors = Mapping[str, tuple[Shape, bool]]
 """name -> the shape that the model has, and whether it holds floats"""
 
 
@@ -66,7 +66,7 @@ def make_plan(
     found: WeightMap,
     source: Mapping[str, Stored],
     to: str,
-    expected: tuple[Expected, Expected] = ({}, {}),
+    expected: tuple[ExpectedTensors, ExpectedTensors] = ({}, {}),
     own: Mapping[str, Array] | None = None,
 ) -> Plan:
     """Return the plan of converting `source` to the framework `to` by a map.
@@ -88,7 +88,7 @@ class _Planner:
         found: WeightMap,
         source: Mapping[str, Stored],
         to: str,
-        expected: tuple[Expected, Expected],
+        expected: tuple[ExpectedTensors, ExpectedTensors],
         own: Mapping[str, Array],
     ) -> None:
         self.map, self.source, self.own = found, source, own
@@ -214,7 +214,7 @@ class _Planner:
 
 
 def _compare_shapes(
-    names: Sequence[str], shapes: Sequence[Shape], expected: Expected
+    names: Sequence[str], shapes: Sequence[Shape], expected: ExpectedTensors
 ) -> Iterator[str]:
     for name, shape in zip(names, shapes, strict=True):
         if name in expected and expected[name][0] != shape:
@@ -222,7 +222,7 @@ def _compare_shapes(
 
 
 def _compare_kinds(
-    names: Sequence[str], tensors: Sequence[Stored], expected: Expected
+    names: Sequence[str], tensors: Sequence[Stored], expected: ExpectedTensors
 ) -> Iterator[str]:
     for name, tensor in zip(names, tensors, strict=True):
         is_float = "float" in tensor.dtype

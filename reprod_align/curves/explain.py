@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from reprod_align.alignment import Findings, compare_pair, pair_models, shake, share_draws
+from reprod_align.backends.recipes import OptimizerState
 from reprod_align.base import FRAMEWORKS, Framework
 from reprod_align.base.blocks import Array
 from reprod_align.base.console import quieten, tell, without_warnings
@@ -30,9 +31,8 @@ from reprod_align.curves.report import (
 )
 from reprod_align.curves.swap import PADDLE, TORCH, Assignment, Swap
 from reprod_align.curves.training import (
-    OptimizerState,
-    Training,
     TrainingFile,
+    TrainingSide,
     TrainingState,
     describe_difference,
 )
@@ -185,7 +185,7 @@ def _explain_file(file: TrainingFile, found: LoggedGap, replay: int) -> Explanat
     with ExitStack() as stack:
         for training in trainings.values():
             stack.enter_context(training.side.working("float64"))
-        return _Experiment(file, trainings, kept, found, span).explain()
+        return _Trainings(file, trainings, kept, found, span).explain()
 
 
 def _choose_span(checkpoints: Sequence[int], found: LoggedGap, replay: int) -> StepRange:
@@ -203,13 +203,13 @@ def _choose_span(checkpoints: Sequence[int], found: LoggedGap, replay: int) -> S
     return StepRange(found.step, start, begin, last)
 
 
-class _Experiment:
+class _Trainings:
     """The two trainings at work."""
 
     def __init__(
         self,
         file: TrainingFile,
-        trainings: Mapping[Framework, Training],
+        trainings: Mapping[Framework, TrainingSide],
         kept: Mapping[Framework, OptimizerState],
         logged: LoggedGap,
         span: StepRange,

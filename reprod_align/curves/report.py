@@ -10,7 +10,7 @@ from reprod_align.base.text import count
 from reprod_align.curves.band import AGREES, DIVERGES, NOTHING, SPIKE, UNSTEADY, Rounding, Track
 from reprod_align.curves.log import GRAD_NORM, LOSS, LR, CurveLog
 from reprod_align.errors import join_lines, one_line
-from reprod_align.page import Case, CurvePlot, Page, RoundingPlot, Table, describe_run
+from reprod_align.page import CurvePlot, JUnitCase, Page, RoundingPlot, Table, describe_run
 
 import numpy as np
 
@@ -368,7 +368,7 @@ def make_page(report: CurveReport, explanation: Explanation | None = None) -> Pa
         curves=[draw(result) for result in choose_curves(report)],
         tables=[report.table(), *([] if explanation is None else [explanation.table()])],
         cases=[
-            Case("curves", one.name, one.verdict == AGREES, "; ".join(one.lines()))
+            JUnitCase("curves", one.name, one.verdict == AGREES, "; ".join(one.lines()))
             for one in report.results
         ],
         remarks=[*_note_drawn(report), *details, *report.remarks,

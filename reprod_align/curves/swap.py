@@ -16,7 +16,7 @@ from reprod_align.base.console import tell
 from reprod_align.base.difference import gap
 from reprod_align.base.text import count
 from reprod_align.curves.report import PARTS, Part
-from reprod_align.curves.training import SEED, Training, TrainingState, convert_to_paddle
+from reprod_align.curves.training import SEED, TrainingSide, TrainingState, convert_to_paddle
 from reprod_align.errors import ReprodError
 from reprod_align.match import TensorPair
 from reprod_align.model import Projection, Trace, pair_outputs
@@ -51,7 +51,9 @@ class WeightedOutputs(Projection):
 class Swap:
     """Two trainings at work, in float64, with their tensors paired."""
 
-    def __init__(self, trainings: Mapping[Framework, Training], runner: Runner, last: int) -> None:
+    def __init__(
+        self, trainings: Mapping[Framework, TrainingSide], runner: Runner, last: int
+    ) -> None:
         """Take two trainings whose sides work, a runner that has paired them, and the last step."""
         self.trainings, self.runner = trainings, runner
         self.backward_apart = True

@@ -28,6 +28,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+from reprod_align.backends.recipes import OptimizerState
 from reprod_align.base import FRAMEWORKS, Framework
 from reprod_align.base.blocks import Array
 from reprod_align.base.tree import replace
@@ -38,8 +39,6 @@ from reprod_align.pair.file import PairFile
 from reprod_align.randomness import Draws, KeyedDraws, Shape, SharedRandom
 
 import numpy as np
-
-OptimizerState = Mapping[str, Mapping[str, Array]]  # kind ("exp_avg") -> parameter's name -> array
 
 _SAME: Final = {
     "exp_avg": "moment1",
@@ -114,7 +113,7 @@ def _make_powers(
     }
 
 
-Batch = tuple[Inputs, Any]
+TrainingBatch = tuple[Inputs, Any]
 SEED = 0  # of the draws where the file gives none
 _NEAR = (1, -1, 2, -2)  # steps off, where the same data may be found
 
@@ -128,11 +127,11 @@ class Functions:
     optimizer: Callable[[Any], Any]
     scheduler: Callable[[Any], Any] | None
     restore: Callable[[Any, Any, int], object] | None
-    read: Callable[[int], Batch]
+    read: Callable[[int], TrainingBatch]
     draw: Callable[[int], "StepDraws"]
 
 
-class Training:
+class TrainingSide:
     """One framework's training: its side, and what belongs to a step."""
 
     def __init__(self, framework: Framework, model: Any, functions: Functions) -> None:
@@ -143,21 +142,21 @@ class Training:
         make_side = pair.torch_side if framework == "torch" else pair.paddle_side
         self.side = make_side(model, self._compute_loss, functions.optimizer, functions.scheduler)
         self.library = import_module(f"reprod_align.backends.{framework}.training")
-        self._batches: dict[int, Batch] = {}
+        self._batches: dict[int, TrainingBatch] = {}
         self._targets: Any = None
 
-    def read_batch(self, step: int) -> Batch:
+    def read_batch(self, step: int) -> TrainingBatch:
         """Return what this side reads for a step, the same object each time."""
         if step not in self._batches:
             self._batches[step] = self.functions.read(step)
         return self._batches[step]
 
-    def give_targets(self, batch: Batch) -> Inputs:
+    def give_targets(self, batch: TrainingBatch) -> Inputs:
         """Let the loss be computed with the batch's targets; return its inputs."""
         inputs, self._targets = batch
         return inputs
 
-    def run(self, step: int, batch: Batch, **how: Any) -> Trace:
+    def run(self, step: int, batch: TrainingBatch, **how: Any) -> Trace:
         """Run the model forward and backward on a batch, with the random numbers of a step."""
         inputs, draws = self.give_targets(batch), self.functions.draw(step)
         return self.side.run(inputs, True, draws, "ends", **how)
@@ -231,7 +230,7 @@ class TrainingFile(PairFile):
         if function is not None:
             function(reference, other)
 
-    def make_training(self, framework: Framework) -> Training:
+    def make_training(self, framework: Framework) -> TrainingSide:
         """Return one side's training, its model made."""
         optimizer = "(model) that returns the optimizer"
         functions = Functions(
@@ -245,7 +244,7 @@ class TrainingFile(PairFile):
         about = f"() that returns {FRAMEWORKS[framework]}'s model"
         model = self._require(f"{framework}_model", 0, about)()
         try:
-            return Training(framework, model, functions)
+            return TrainingSide(framework, model, functions)
         except ReprodError as error:
             raise ReprodError(f"{self.path}: {error}") from error
 
@@ -268,7 +267,7 @@ class TrainingFile(PairFile):
         function = self.find_function("draws", 1)
         return StepDraws(SharedRandom(SEED, 0, step) if function is None else function(step))
 
-    def _find_batch(self, framework: Framework) -> Callable[[int], Batch]:
+    def _find_batch(self, framework: Framework) -> Callable[[int], TrainingBatch]:
         own = self.find_function(f"{framework}_batch", 1)
         found = own or self.find_function("batch", 1)
         if found is None:
@@ -278,7 +277,7 @@ class TrainingFile(PairFile):
             )
         return partial(self._read, f"{framework}_batch" if own else "batch", found)
 
-    def _read(self, name: str, function: Callable[[int], Any], step: int) -> Batch:
+    def _read(self, name: str, function: Callable[[int], Any], step: int) -> TrainingBatch:
         made = function(step)  # what it raises comes as it is
         if not isinstance(made, tuple) or len(made) != 2:
             raise ReprodError(f"{self.path}: {name}({step}) must return (inputs, targets)")
@@ -305,7 +304,9 @@ class TrainingFile(PairFile):
 
 
 def describe_difference(
-    ours: Callable[[int], Batch], theirs: Callable[[int], Batch], steps: Sequence[int]
+    ours: Callable[[int], TrainingBatch],
+    theirs: Callable[[int], TrainingBatch],
+    steps: Sequence[int],
 ) -> str:
     """Return the first of `steps` whose data differ, and how; "" if all agree."""
     for step in steps:
@@ -315,7 +316,7 @@ def describe_difference(
     return ""
 
 
-def _collect_arrays(batch: Batch) -> dict[str, Array]:
+def _collect_arrays(batch: TrainingBatch) -> dict[str, Array]:
     inputs, targets = batch
     named = dict(inputs) if isinstance(inputs, Mapping) else dict(enumerate(inputs))
     found = {f"input {name}": array for name, array in named.items()}
@@ -346,7 +347,7 @@ def _are_equal(ours: Array, theirs: Array) -> bool:
 def _describe(
     ours: Mapping[str, Array],
     theirs: Mapping[str, Array],
-    source: Callable[[int], Batch],
+    source: Callable[[int], TrainingBatch],
     step: int,
 ) -> str:
     if ours.keys() != theirs.keys():
@@ -360,7 +361,7 @@ def _describe(
     return f"{apart[0]} differs: {_describe_arrays(ours[apart[0]], theirs[apart[0]])}"
 
 
-def _is_of(theirs: Mapping[str, Array], source: Callable[[int], Batch], step: int) -> bool:
+def _is_of(theirs: Mapping[str, Array], source: Callable[[int], TrainingBatch], step: int) -> bool:
     try:
         return _are_same(_collect_arrays(source(step)), theirs)
     except (IndexError, KeyError, ValueError, StopIteration):  # beyond the end of the training

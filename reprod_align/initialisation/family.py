@@ -19,7 +19,7 @@ from reprod_align.initialisation.sample import Moments, ParameterSample, count_f
 import numpy as np
 from scipy import stats
 
-Kind = Literal["uniform", "normal", "truncated normal", "orthogonal", "unknown"]
+DistributionKind = Literal["uniform", "normal", "truncated normal", "orthogonal", "unknown"]
 
 _WELL = 2.5  # sqrt(n) times the KS distance to a fitted family; above, the family is another one
 _CUT = 2.0  # standard deviations: a truncated normal with other ends is not looked for
@@ -29,10 +29,10 @@ _EXACT = 4 * float(np.finfo(np.float32).eps)
 
 
 @dataclass(frozen=True)
-class Family:
+class LikelyDraw:
     """The likely distribution of a parameter's random part."""
 
-    kind: Kind
+    kind: DistributionKind
     scale: float
     """half a uniform one's width, an orthogonal one's gain, else the standard deviation (before a cut)"""
     origin: str
@@ -104,13 +104,13 @@ def write_remedy(
     return f"{_write_setting(name, code)}, then {fixed}"
 
 
-def guess_family(sample: ParameterSample, weight: ParameterSample | None = None) -> Family:
+def guess_family(sample: ParameterSample, weight: ParameterSample | None = None) -> LikelyDraw:
     """Return the likely family of the random part, which must not be empty; weight as in `describe`."""
     moments, values, shape = sample.moments, np.sort(sample.values), sample.layout_shape
     formulas = _list_formulas(shape, None if weight is None else weight.layout_shape)
     if sample.orthogonal:
         longer = max(shape[0], sample.size // shape[0])
-        return Family("orthogonal", _round_to(moments.std * math.sqrt(longer), 1e-4), "")
+        return LikelyDraw("orthogonal", _round_to(moments.std * math.sqrt(longer), 1e-4), "")
     error = moments.std / math.sqrt(max(moments.count, 1))
     centre = 0.0 if abs(moments.mean) < _NEAR * error else _round_to(moments.mean, error)
     kind = _choose_kind(values, moments, centre)
@@ -119,25 +119,27 @@ def guess_family(sample: ParameterSample, weight: ParameterSample | None = None)
     shrunk = float(stats.truncnorm.std(-_CUT, _CUT)) if kind == "truncated normal" else 1.0
     relative = math.sqrt(max(moments.kurtosis - 1, 0.1) / (4 * max(moments.count, 1)))
     known = formulas["normal"] if kind != "unknown" else {}
-    return Family(kind, *_find_nearest(moments.std / shrunk, _NEAR * relative, known), centre)
+    return LikelyDraw(kind, *_find_nearest(moments.std / shrunk, _NEAR * relative, known), centre)
 
 
-def _fit_uniform(values: Array, centre: float, formulas: Mapping[str, float]) -> Family:
+def _fit_uniform(values: Array, centre: float, formulas: Mapping[str, float]) -> LikelyDraw:
     """Return the uniform family that ends where the sorted values do."""
     gap = float(values[-1] - values[0]) / len(values)  # about as far as the true ends lie beyond
     if centre:
         middle, half = float(values[-1] + values[0]) / 2, gap * (len(values) + 2) / 2
-        return Family("uniform", _round_to(half, _NEAR * gap), "", _round_to(middle, _NEAR * gap))
+        return LikelyDraw(
+            "uniform", _round_to(half, _NEAR * gap), "", _round_to(middle, _NEAR * gap)
+        )
     half = float(max(-values[0], values[-1])) + gap / 2
-    return Family("uniform", *_find_nearest(half, _NEAR * gap / half, formulas))
+    return LikelyDraw("uniform", *_find_nearest(half, _NEAR * gap / half, formulas))
 
 
-def _choose_kind(values: Array, moments: Moments, centre: float) -> Kind:
+def _choose_kind(values: Array, moments: Moments, centre: float) -> DistributionKind:
     """Return the likeliest family of the sorted values."""
     half = float(max(abs(values[0] - centre), abs(values[-1] - centre)))
     if not half or not moments.std:
         return "unknown"
-    fitted: dict[Kind, Any] = {
+    fitted: dict[DistributionKind, Any] = {
         "uniform": stats.uniform(centre - half, 2 * half),
         "normal": stats.norm(moments.mean, moments.std),
         "truncated normal": stats.truncnorm(-_CUT, _CUT, centre, half / _CUT),
@@ -218,7 +220,7 @@ _CONVERT = "convert PyTorch's initial weights: Paddle's known initialisers do no
 
 
 @dataclass(frozen=True)
-class Fact:
+class InitFact:
     """One parameter of a case, or several that start alike."""
 
     case: str
@@ -237,9 +239,9 @@ class Fact:
 
 
 @cache
-def read_facts() -> tuple[Fact, ...]:
+def read_facts() -> tuple[InitFact, ...]:
     """Return every case that was measured."""
-    return tuple(Fact(**row) for row in _read_rows("facts.tsv"))
+    return tuple(InitFact(**row) for row in _read_rows("facts.tsv"))
 
 
 @cache
@@ -248,7 +250,7 @@ def read_calls() -> Mapping[str, tuple[str, str]]:
     return {row["initialiser"]: (row["torch"], row["paddle"]) for row in _read_rows("calls.tsv")}
 
 
-def describe_facts(facts: Sequence[Fact]) -> str:
+def describe_facts(facts: Sequence[InitFact]) -> str:
     """Return a paragraph for each case: the calls, then what each parameter starts from."""
     lines = []
     for case in dict.fromkeys(fact.case for fact in facts):

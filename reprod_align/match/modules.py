@@ -32,7 +32,7 @@ import numpy as np
 
 _NAMES = {"swish": "silu"}
 """Paddle's name of an activation -> PyTorch's class, in lower case"""
-Draws = Mapping[Any, tuple[int, ...]]
+DrawnShapes = Mapping[Any, tuple[int, ...]]
 """((module, its call), number of the draw) -> shape, in the order of the draws (Trace.drawn)"""
 
 
@@ -194,7 +194,7 @@ def _rate_kinds(torch: ModelInfo, paddle: ModelInfo, path: str, other: str) -> f
 
 
 @dataclass(frozen=True)
-class _Outputs:
+class _FirstOutputs:
     """The first tensor that each module returned, by the module's path, in calling order."""
 
     torch: Mapping[str, Array]
@@ -216,7 +216,7 @@ def pair_by_value(
     the one with equal outputs is the counterpart. Within one pair of parents, modules of one kind
     whose outputs are equal are the same, in whatever order they stand.
     """
-    outputs = _Outputs(_find_first_outputs(expected), _find_first_outputs(actual))
+    outputs = _FirstOutputs(_find_first_outputs(expected), _find_first_outputs(actual))
     _correct_composites(pairs, outputs, torch.owners)
     ours, theirs = list_bare_leaves(torch.info), list_bare_leaves(paddle.info)
     for above, beside in list(pairs.items()):
@@ -236,7 +236,9 @@ def _find_first_outputs(trace: Trace) -> dict[str, Array]:
     return {call.path: next(iter(call.outputs.values())).array for call in first_calls}
 
 
-def _correct_composites(pairs: dict[str, str], outputs: _Outputs, holders: Collection[str]) -> None:
+def _correct_composites(
+    pairs: dict[str, str], outputs: _FirstOutputs, holders: Collection[str]
+) -> None:
     """Correct pairs of modules whose outputs differ because one side nests its modules deeper.
 
     holders: PyTorch's modules with tensors. The right counterpart of such a module lies around it or
@@ -256,7 +258,7 @@ def _correct_composites(pairs: dict[str, str], outputs: _Outputs, holders: Colle
 
 
 def _find_nested(
-    path: str, other: str, pairs: Mapping[str, str], outputs: _Outputs
+    path: str, other: str, pairs: Mapping[str, str], outputs: _FirstOutputs
 ) -> tuple[str, str] | None:
     """Return the pair with equal outputs that has another module on one of the sides, near the old."""
     ours = _list_unpaired_near(path, pairs.keys(), outputs.torch)
@@ -278,7 +280,11 @@ def _list_unpaired_near(
 
 
 def _do_different_things(
-    path: str, other: str, pairs: Mapping[str, str], outputs: _Outputs, holders: Collection[str]
+    path: str,
+    other: str,
+    pairs: Mapping[str, str],
+    outputs: _FirstOutputs,
+    holders: Collection[str],
 ) -> bool:
     """Tell whether two composites hold different layers with tensors, and call different ones last."""
     layers = {ours: theirs for ours, theirs in pairs.items() if ours in holders}
@@ -379,7 +385,9 @@ def _group_by_parent(paths: Iterable[str]) -> defaultdict[str, set[str]]:
     return found
 
 
-def keep_common_places(places: Mapping[str, str], ours: Draws, theirs: Draws) -> dict[str, str]:
+def keep_common_places(
+    places: Mapping[str, str], ours: DrawnShapes, theirs: DrawnShapes
+) -> dict[str, str]:
     """Return the places at which both sides draw the same.
 
     ours, theirs: what each side drew in a run with these places. A dropout may stand inside a
@@ -398,7 +406,7 @@ def keep_common_places(places: Mapping[str, str], ours: Draws, theirs: Draws) ->
     return kept
 
 
-def _agree(place: str, places: Mapping[str, str], ours: Draws, theirs: Draws) -> bool:
+def _agree(place: str, places: Mapping[str, str], ours: DrawnShapes, theirs: DrawnShapes) -> bool:
     """Tell whether both sides draw the same there; one may have the batch first, the other second."""
     first, second = (
         [sorted(shape) for shape in shapes_drawn(side, place, places.values())]
@@ -407,7 +415,7 @@ def _agree(place: str, places: Mapping[str, str], ours: Draws, theirs: Draws) ->
     return first == second
 
 
-def shapes_drawn(drawn: Draws, place: str, places: Iterable[str]) -> list[tuple[int, ...]]:
+def shapes_drawn(drawn: DrawnShapes, place: str, places: Iterable[str]) -> list[tuple[int, ...]]:
     """Return the shapes drawn in a module, outside the places that lie deeper in it."""
     inside = [(path, shape) for ((path, _), _), shape in drawn.items() if is_within(path, place)]
     known = {place, *places} if inside else set()

@@ -28,7 +28,7 @@ from reprod_align.explain.trials import BUDGETS, SAID, Texts, Trial, list_texts
 from reprod_align.explain.workers import try_in_order
 from reprod_align.mending.bench import Bench, Fault, Outcome
 from reprod_align.model.side import Inputs, ModelFailure
-from reprod_align.report import Edit
+from reprod_align.report import Suggestion
 
 Known = Mapping[tuple[object, ...], float]
 """what differs -> how far float32 inside may leave it apart when it is gone"""
@@ -99,7 +99,7 @@ def find_edit(
     fault: Fault,
     before: Outcome,
     mended: Collection[Fault],
-    known: Edit | None = None,
+    known: Suggestion | None = None,
     seen: Sequence[Inputs] = (),
 ) -> tuple[Trial, Outcome] | None:
     """Return the first edit with which the fault is gone, and what is left then; None if none is found.
@@ -166,7 +166,7 @@ def _holds(bench: Bench, texts: Texts, trial: Trial, fault: Fault, seen: Iterabl
     return all(outcome.ran and fault not in outcome.faults for outcome in outcomes)
 
 
-def _make_trial(bench: Bench, texts: Texts, edit: Edit) -> Trial:
+def _make_trial(bench: Bench, texts: Texts, edit: Suggestion) -> Trial:
     """Return the trial of an edit that `align` has found."""
     code = parse_code(bench.files.read(edit.file, texts))
     start = code.offset(edit.line, edit.column)

@@ -4,6 +4,7 @@ What is built on `align` imports these names; the other names of the modules bel
 """
 
 from reprod_align.model.backward import Projection, pair_outputs
+from reprod_align.model.functions import UserFunction
 from reprod_align.model.local import LocalSide
 from reprod_align.model.settings import SYNONYMS, ModuleSettings, OptimizerSettings
 from reprod_align.model.side import (
@@ -12,8 +13,8 @@ from reprod_align.model.side import (
     ModelInfo,
     RunOptions,
     Side,
-    Step,
     TensorInfo,
+    TrainingStep,
     check_inputs,
     name_inputs,
 )
@@ -44,9 +45,10 @@ __all__ = [
     "SYNONYMS",
     "Side",
     "SourceLine",
-    "Step",
+    "TrainingStep",
     "TensorInfo",
     "Trace",
+    "UserFunction",
     "Wanted",
     "Watch",
     "check_inputs",

@@ -14,7 +14,7 @@ from weakref import ReferenceType, ref
 
 from reprod_align.errors import ReprodError
 
-Maker = Callable[[Any], Any]
+UserFunction = Callable[[Any], Any]
 Blame = Callable[[str], AbstractContextManager[None]]
 """what is called -> a block that turns what the user's code raises into a ModelFailure"""
 
@@ -29,7 +29,7 @@ class Makers:
         self.remarks: list[str] = []
         self._used: list[ReferenceType[Any]] = []
 
-    def make_optimizer(self, make: Maker | None, model: Any) -> Any:
+    def make_optimizer(self, make: UserFunction | None, model: Any) -> Any:
         """Return a new optimizer; ReprodError without a function, or if it isn't new."""
         if make is None:
             raise ReprodError(
@@ -41,7 +41,7 @@ class Makers:
         self._require_new("scheduler", self.fw.own_scheduler(optimizer))
         return optimizer
 
-    def make_scheduler(self, make: Maker | None, optimizer: Any) -> Any:
+    def make_scheduler(self, make: UserFunction | None, optimizer: Any) -> Any:
         """Return the optimizer's schedule, None without one; ReprodError if it can't step."""
         own = self.fw.own_scheduler(optimizer)
         if make is None:

@@ -17,14 +17,14 @@ from reprod_align.base.blocks import Array
 from reprod_align.base.tree import leaves
 from reprod_align.errors import MissingNameError, describe_error
 from reprod_align.model.backward import Projection, digest_graph
-from reprod_align.model.functions import Maker, Makers, Reachable, find_reachable
+from reprod_align.model.functions import Makers, Reachable, UserFunction, find_reachable
 from reprod_align.model.settings import OptimizerSettings
 from reprod_align.model.side import (
     Inputs,
     ModelFailure,
     ModelInfo,
     RunOptions,
-    Step,
+    TrainingStep,
     may_have_gradient,
     name_inputs,
 )
@@ -54,8 +54,8 @@ class LocalSide:
         shared_random: Callable[[Any], Any],
         model: Any,
         loss: Callable[[Any], Any] | None = None,
-        optimizer: Maker | None = None,
-        scheduler: Maker | None = None,
+        optimizer: UserFunction | None = None,
+        scheduler: UserFunction | None = None,
     ) -> None:
         """Take the backend's `side`, `settings` and `shared_random`, a model, and what trains it.
 
@@ -436,11 +436,11 @@ class LocalSide:
         objective: Projection | None = None,
         gradients: Sequence[Mapping[str, Array]] | None = None,
         rates: Sequence[Sequence[float]] | None = None,
-    ) -> list[Step]:
+    ) -> list[TrainingStep]:
         """Train for `steps` steps; `gradients` and `rates`, one entry a step, replace its own."""
         optimizer, scheduler = self._make()
         self._begin_anew()
-        taken: list[Step] = []
+        taken: list[TrainingStep] = []
         for number in range(steps):
             trace = Trace()
             if gradients is None:
@@ -456,7 +456,9 @@ class LocalSide:
             with self._blame("optimizer"):
                 optimizer.step()
             self._makers.advance(scheduler, loss)
-            taken.append(Step(loss, used, dict(trace.gradients), self.values(), trace.drawn))
+            taken.append(
+                TrainingStep(loss, used, dict(trace.gradients), self.values(), trace.drawn)
+            )
         self.set_gradients({})
         return taken
 

@@ -25,7 +25,7 @@ from reprod_align.randomness import KeyedDraws
 import numpy as np
 
 Inputs = Mapping[str, Array] | tuple[Array, ...]
-Known = TypeVar("Known")
+Value = TypeVar("Value")
 
 
 _LACKS_NAME = f"{MissingNameError.__name__}: "
@@ -97,12 +97,12 @@ class ModelInfo:
     stock: frozenset[str]
     """the modules that are the framework's own layers, unchanged"""
 
-    def find(self, known: Mapping[str, Known], name: str) -> Known | None:
+    def find(self, known: Mapping[str, Value], name: str) -> Value | None:
         """Return what is known of a tensor, under any of its names; None if nothing is."""
         found = (known.get(other) for other in (name, *self.other_names(name)))
         return next((value for value in found if value is not None), None)
 
-    def spread(self, known: Mapping[str, Known]) -> dict[str, Known]:
+    def spread(self, known: Mapping[str, Value]) -> dict[str, Value]:
         """Return what is known of the tensors under every name of theirs."""
         found = ((name, self.find(known, name)) for name in self.tensors)
         return {name: value for name, value in found if value is not None}
@@ -120,7 +120,7 @@ class ModelInfo:
 
 
 @dataclass
-class Step:
+class TrainingStep:
     """What one training step did."""
 
     loss: float
@@ -243,7 +243,7 @@ class Side(Protocol):
         objective: Projection | None = None,
         gradients: Sequence[Mapping[str, Array]] | None = None,
         rates: Sequence[Sequence[float]] | None = None,
-    ) -> list[Step]:
+    ) -> list[TrainingStep]:
         """Train for `steps` steps; `gradients` and `rates`, one entry a step, replace its own."""
 
     def find_classes(self, path: str, anywhere: bool = False) -> list[SourceLine]:

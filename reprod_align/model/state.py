@@ -24,7 +24,7 @@ _LIBRARIES = {"torch", "paddle", "numpy", "builtins", "types", "functools", "typ
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
-class _Kept(NamedTuple):
+class _Undo(NamedTuple):
     """How to undo a change in place. A model holds hundreds of such objects: a tuple is cheap."""
 
     put_back: Callable[[], object]
@@ -38,7 +38,7 @@ class State:
         """Keep the modules' attributes and contents. tensors: those that no optimizer changes."""
         self._fw, self._tensors = framework, [one for one in tensors if framework.has_values(one)]
         self._attributes = [(m, dict(vars(m)), dict(self._buffers(m))) for m in modules]
-        self._contents: dict[tuple[int, str], list[_Kept]] = {}
+        self._contents: dict[tuple[int, str], list[_Undo]] = {}
         """by module and attribute"""
         self._keep_contents()
         self._values: list[Array] | None = None
@@ -154,11 +154,11 @@ class State:
                 if type(value) in _CONTAINERS and not value:  # most containers of a model
                     if id(value) not in seen:
                         seen.add(id(value))
-                        self._contents[number, name] = [_Kept(value.clear, value.__len__)]
+                        self._contents[number, name] = [_Undo(value.clear, value.__len__)]
                 elif kept := [*self._keep(value, _DEPTH, seen)]:
                     self._contents[number, name] = kept
 
-    def _keep(self, value: Any, depth: int, seen: set[int]) -> Iterator[_Kept]:
+    def _keep(self, value: Any, depth: int, seen: set[int]) -> Iterator[_Undo]:
         """Yield what puts a value's contents back, and those of what it holds."""
         if depth < 0 or type(value) in _PLAIN or id(value) in seen:
             return
@@ -194,31 +194,31 @@ def _list_inherited(framework: ModuleType) -> frozenset[str]:
     return frozenset(vars(framework.Module()))
 
 
-def _keep_in_place(value: Any) -> _Kept | None:
+def _keep_in_place(value: Any) -> _Undo | None:
     """Return what keeps an array, or a generator of random numbers; None of anything else."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
         copy = value.copy()
-        return _Kept(
+        return _Undo(
             lambda: np.copyto(value, copy), lambda: not np.array_equal(value, copy, equal_nan=True)
         )
     if isinstance(value, np.random.Generator):
         before = value.bit_generator.state
-        return _Kept(
+        return _Undo(
             lambda: setattr(value.bit_generator, "state", before),
             lambda: repr(value.bit_generator.state) != repr(before),
         )
     if isinstance(value, np.random.RandomState):
         legacy = value.get_state()
-        return _Kept(
+        return _Undo(
             lambda: value.set_state(legacy), lambda: repr(value.get_state()) != repr(legacy)
         )
     if isinstance(value, random.Random) and not isinstance(value, random.SystemRandom):
         numbers = value.getstate()
-        return _Kept(lambda: value.setstate(numbers), lambda: value.getstate() != numbers)
+        return _Undo(lambda: value.setstate(numbers), lambda: value.getstate() != numbers)
     return None
 
 
-def _keep_container(container: Any) -> _Kept:
+def _keep_container(container: Any) -> _Undo:
     """Return what gives a container the contents that it has now."""
     kept = container.copy()
 
@@ -229,7 +229,7 @@ def _keep_container(container: Any) -> _Kept:
         container.clear()
         (container.extend if isinstance(container, deque) else container.update)(kept)
 
-    return _Kept(put_back, lambda: not _holds_same(container, kept))
+    return _Undo(put_back, lambda: not _holds_same(container, kept))
 
 
 def _holds_same(container: Any, kept: Any) -> bool:

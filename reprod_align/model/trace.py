@@ -34,7 +34,7 @@ class Leaf:
     """of the loss; of an input, this call's share of it alone; None if none arrived"""
 
 
-Call = recorder.Call[Leaf]
+Call = recorder.ModuleCall[Leaf]
 """One call of one module, with its tensors by their paths"""
 
 

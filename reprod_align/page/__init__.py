@@ -107,7 +107,7 @@ class CurvePlot:
 
 
 @dataclass(frozen=True)
-class SourceLine:
+class CodeLine:
     """A line of source: "PyTorch", "net.py:12", the code."""
 
     side: str
@@ -139,7 +139,7 @@ class Diagnostic:
     stage: str
     place: str
     message: str
-    lines: Sequence[SourceLine] = ()
+    lines: Sequence[CodeLine] = ()
     figures: str = ""
     """the difference and the tolerance, in words"""
     places: Sequence[str] = ()
@@ -189,7 +189,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Case:
+class JUnitCase:
     """One comparison, as a test of a build server."""
 
     suite: str
@@ -222,7 +222,7 @@ class Page:
     picture: TensorPicture | None = None
     curves: Sequence[CurvePlot] = ()
     tables: Sequence[Table] = ()
-    cases: Sequence[Case] = ()
+    cases: Sequence[JUnitCase] = ()
     """every comparison"""
     remarks: Sequence[str] = ()
     unjudged: Sequence[str] = ()

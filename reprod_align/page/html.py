@@ -21,12 +21,12 @@ _TREE: Final = 3  # with fewer modules a tree tells nothing
 
 
 @dataclass
-class _Node:
+class _TreeRow:
     """A module, or a step of its name that was never called itself (a list of layers)."""
 
     name: str
     layer: Layer | None = None
-    inside: dict[str, "_Node"] = field(default_factory=dict)
+    inside: dict[str, "_TreeRow"] = field(default_factory=dict)
 
 
 def flatten_tree(layers: Sequence[Layer], limit: float) -> list[list[Any]]:
@@ -54,17 +54,17 @@ def _find_parents(rows: Sequence[list[Any]]) -> list[list[Any] | None]:
     return parents
 
 
-def _grow(layers: Sequence[Layer]) -> _Node:
-    root = _Node("")
+def _grow(layers: Sequence[Layer]) -> _TreeRow:
+    root = _TreeRow("")
     for layer in layers:
         node = root
         for part in layer.torch_name.split(".") if layer.torch_name else ():
-            node = node.inside.setdefault(part, _Node(part))
+            node = node.inside.setdefault(part, _TreeRow(part))
         node.layer = layer
     return root
 
 
-def _walk(node: _Node, depth: int, path: str, limit: float) -> Iterator[list[Any]]:
+def _walk(node: _TreeRow, depth: int, path: str, limit: float) -> Iterator[list[Any]]:
     yield [depth, one_line(node.name), one_line(path), *_describe(node.layer, path, limit)]
     for part, inner in node.inside.items():
         yield from _walk(inner, depth + 1, f"{path}.{part}" if path else part, limit)

@@ -22,7 +22,7 @@ from xml.etree import ElementTree
 from reprod_align.base.console import without_progress
 from reprod_align.base.files import require_writable, whole_file, write_text
 from reprod_align.errors import ReprodError, one_line
-from reprod_align.page import Case, Page
+from reprod_align.page import JUnitCase, Page
 
 PAGE: Final = (".html",)
 PAGE_OR_PICTURE: Final = (".html", ".png", ".svg")
@@ -125,9 +125,9 @@ def render_junit(page: Page) -> str:
     A cause is one failure. Comparisons that differ in consequence of it, and the verdict where a
     case failed, are skipped tests that say so.
     """
-    suites: dict[str, list[Case]] = defaultdict(list)
+    suites: dict[str, list[JUnitCase]] = defaultdict(list)
     follows = any(map(_is_failure, page.cases))
-    verdict = Case("verdict", page.verdict, page.passed, page.sentence, consequence=follows)
+    verdict = JUnitCase("verdict", page.verdict, page.passed, page.sentence, consequence=follows)
     for case in (*page.cases, verdict):
         suites[case.suite].append(case)
     every = [case for cases in suites.values() for case in cases]
@@ -146,14 +146,14 @@ def render_junit(page: Page) -> str:
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _count(name: str, cases: list[Case]) -> dict[str, str]:
+def _count(name: str, cases: list[JUnitCase]) -> dict[str, str]:
     failures = sum(map(_is_failure, cases))
     counts = {"tests": len(cases), "failures": failures}
     counts["skipped"] = sum(not case.passed for case in cases) - failures
     return {"name": one_line(name)} | {key: str(number) for key, number in counts.items()}
 
 
-def _is_failure(case: Case) -> bool:
+def _is_failure(case: JUnitCase) -> bool:
     return not case.passed and not case.consequence
 
 
@@ -191,7 +191,7 @@ def show_output(quiet: bool = False, raw: bool = False, colour: bool = True) -> 
 
 @contextmanager
 def _dress(terminal: TextIO, colour: bool) -> Iterator[None]:
-    screen = _Screen(terminal, colour)
+    screen = _Terminal(terminal, colour)
     with redirect_stdout(screen):
         try:
             yield
@@ -204,7 +204,7 @@ def _can_dress(stream: TextIO | None) -> bool:
     return terminal and find_spec("rich") is not None
 
 
-class _Screen(io.TextIOBase):
+class _Terminal(io.TextIOBase):
     """Prints each line with rich as soon as it is whole."""
 
     def __init__(self, terminal: TextIO, colour: bool) -> None:

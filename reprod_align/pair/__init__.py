@@ -18,20 +18,20 @@ from reprod_align.backends.versions import require
 from reprod_align.base.console import tell
 from reprod_align.base.text import count
 from reprod_align.errors import ReprodError
+from reprod_align.model.functions import UserFunction
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs, Side, check_inputs
 
 import numpy as np
 
-Function = Callable[[Any], Any]
 _TORCH_SIDE = "reprod_align.backends.torch.side"
 
 
 def torch_side(
     model: Any,
-    loss: Function | None = None,
-    optimizer: Function | None = None,
-    scheduler: Function | None = None,
+    loss: UserFunction | None = None,
+    optimizer: UserFunction | None = None,
+    scheduler: UserFunction | None = None,
 ) -> LocalSide:
     """Return the PyTorch side. Raises ReprodError if `model` cannot be compared."""
     require("torch")
@@ -44,9 +44,9 @@ def torch_side(
 
 def paddle_side(
     model: Any,
-    loss: Function | None = None,
-    optimizer: Function | None = None,
-    scheduler: Function | None = None,
+    loss: UserFunction | None = None,
+    optimizer: UserFunction | None = None,
+    scheduler: UserFunction | None = None,
 ) -> LocalSide:
     """Return the Paddle side. Raises ReprodError if `model` cannot be compared."""
     require("paddlepaddle")
@@ -115,7 +115,7 @@ class _Announcing:
         return self._side.rates(steps)
 
 
-Arguments = ParamSpec("Arguments")
+P = ParamSpec("P")
 Result = TypeVar("Result")
 
 
@@ -197,12 +197,12 @@ def make_pair(
     torch_model: Any,
     paddle_model: Any,
     inputs: Inputs,
-    torch_loss: Function | None = None,
-    paddle_loss: Function | None = None,
-    torch_optimizer: Function | None = None,
-    paddle_optimizer: Function | None = None,
-    torch_scheduler: Function | None = None,
-    paddle_scheduler: Function | None = None,
+    torch_loss: UserFunction | None = None,
+    paddle_loss: UserFunction | None = None,
+    torch_optimizer: UserFunction | None = None,
+    paddle_optimizer: UserFunction | None = None,
+    torch_scheduler: UserFunction | None = None,
+    paddle_scheduler: UserFunction | None = None,
     steps: int = 3,
     name_map: Mapping[str, str] | None = None,
     copy_weights: bool = True,
@@ -226,8 +226,8 @@ def make_pair(
 
 
 def with_arguments_of(
-    make: Callable[Arguments, object],
-) -> Callable[[Callable[..., Result]], Callable[Arguments, Result]]:
+    make: Callable[P, object],
+) -> Callable[[Callable[..., Result]], Callable[P, Result]]:
     """Return a decorator: a function gets the arguments of `make` for its signature.
 
     In its documentation, {arguments} stands for what `make` says of them.
@@ -235,9 +235,9 @@ def with_arguments_of(
     known = signature(make)
     said = cleandoc(make.__doc__ or "").partition("\n\n")[2]
 
-    def decorate(function: Callable[..., Result]) -> Callable[Arguments, Result]:
+    def decorate(function: Callable[..., Result]) -> Callable[P, Result]:
         @wraps(function)
-        def call(*given: Arguments.args, **named: Arguments.kwargs) -> Result:
+        def call(*given: P.args, **named: P.kwargs) -> Result:
             known.bind(*given, **named)  # a TypeError names what is missing or too many
             return function(*given, **named)
 

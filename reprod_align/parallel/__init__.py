@@ -14,6 +14,7 @@ from typing import Final, Literal
 from reprod_align.base.blocks import Array
 from reprod_align.base.difference import gap
 from reprod_align.errors import ReprodError
+from reprod_align.match import Shape
 
 import numpy as np
 
@@ -138,7 +139,6 @@ def _digest_rows(inputs: dict[str, Array]) -> list[bytes]:
     ]
 
 
-Shape = tuple[int, ...]
 MEAN: Final = "mean"
 """in place of an axis: a number of each replica's own data, which stands for the mean"""
 MOST_PADDING: Final = 1024

@@ -17,7 +17,7 @@ from reprod_align.model import Call, ModelFailure
 from reprod_align.pair import PairSpec
 from reprod_align.parallel import Axis, Mesh, Placement, differ
 from reprod_align.parallel.side import Disagreement, ParallelSide
-from reprod_align.report import Finding, Kind, Report, Stage
+from reprod_align.report import Finding, FindingKind, Report, Stage
 
 import numpy as np
 
@@ -422,7 +422,7 @@ def _explain_gradients(
         if number is not None:
             report.findings[number] = _with_ranks(report.findings[number], held)
         elif reason is not None:
-            kind: Kind = "rank-shard" if reason.is_shard else "rank-reduction"
+            kind: FindingKind = "rank-shard" if reason.is_shard else "rank-reduction"
             ours = _find_torch_name(runner.pairing, name)
             text = f"its gradient differs on {_name_ranks(held)}; {worst.words}"
             findings.add("backward", ours, name, text, worst, kind=kind, cause=_say(reason))
@@ -462,7 +462,7 @@ def _with_ranks(finding: Finding, held: RankTensor) -> Finding:
     evidence = finding.evidence if where in finding.evidence else f"{finding.evidence}, {where}"
     if reason is None:
         return replace(finding, evidence=evidence)
-    kind: Kind = "rank-shard" if reason.is_shard else finding.kind
+    kind: FindingKind = "rank-shard" if reason.is_shard else finding.kind
     if finding.kind in ("parameter-gradient", "gradient") and not reason.is_shard:
         kind = "rank-reduction"
     cause = ". ".join(filter(None, [_say(reason), finding.cause]))
@@ -515,7 +515,7 @@ def _add_apart(
     }[one.what]
     when = "" if one.step is None else f" after step {one.step}"
     text = f"{what} differs between {where}{when}, where it should be the same; {found.words}"
-    kind: Kind = "running-statistics" if is_buffer else "rank-apart"
+    kind: FindingKind = "running-statistics" if is_buffer else "rank-apart"
     cause = "" if one.what != "tensor" or is_buffer else f"it drifts apart along {one.axis}"
     if is_buffer:
         stage = "forward"

@@ -196,7 +196,7 @@ def _name_kind(known: ModuleSettings, border: engine.Border | None) -> ModuleSet
     return ModuleSettings(kind, known.class_name, {})
 
 
-class _Served:
+class _ServedRank:
     """One pair file's port, and its working state."""
 
     def __init__(
@@ -273,13 +273,17 @@ class _Served:
         return self.side.run(inputs, training, draws, keep, objective, pins=pins, **how)
 
 
-def _open(stack: ExitStack, path: Path, wire: Wire, mesh: Mesh, rank: int, fault: str) -> _Served:
-    return _Served(stack.enter_context(open_file(path, PairFile)), wire, mesh, rank, fault, stack)
+def _open(
+    stack: ExitStack, path: Path, wire: Wire, mesh: Mesh, rank: int, fault: str
+) -> _ServedRank:
+    return _ServedRank(
+        stack.enter_context(open_file(path, PairFile)), wire, mesh, rank, fault, stack
+    )
 
 
 def serve(wire: Wire, mesh: Mesh, rank: int) -> None:
     """Answer questions until the other end is closed."""
-    served: _Served | None = None
+    served: _ServedRank | None = None
     with ExitStack() as stack:
         path = Path()
         while True:

@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 from reprod_align.base.blocks import Array
 from reprod_align.errors import ReprodError
+from reprod_align.match import Shape
 from reprod_align.model import (
     NO_PINS,
     Call,
@@ -23,21 +24,12 @@ from reprod_align.model import (
     RunOptions,
     Side,
     SourceLine,
-    Step,
     TensorInfo,
     Trace,
+    TrainingStep,
     name_inputs,
 )
-from reprod_align.parallel import (
-    MEAN,
-    MOST_PADDING,
-    Mesh,
-    Placement,
-    Shape,
-    choose,
-    differ,
-    list_batched,
-)
+from reprod_align.parallel import MEAN, MOST_PADDING, Mesh, Placement, choose, differ, list_batched
 from reprod_align.parallel.launch import Asked, Opened, Ranks
 from reprod_align.randomness import KeyedDraws
 
@@ -413,7 +405,7 @@ class ParallelSide:
         objective: Projection | None = None,
         gradients: Sequence[Mapping[str, Array]] | None = None,
         rates: Sequence[Sequence[float]] | None = None,
-    ) -> list[Step]:
+    ) -> list[TrainingStep]:
         """Train for `steps` steps on every rank."""
         questions: list[Any] = []
         for rank in self._every:
@@ -427,7 +419,7 @@ class ParallelSide:
                 rates,
             )
             questions.append(("train", given, {}))
-        taken: list[list[Step]] = self._converse(questions, NO_PINS, objective)
+        taken: list[list[TrainingStep]] = self._converse(questions, NO_PINS, objective)
         return [
             self._join_steps(number, step) for number, step in enumerate(zip(*taken, strict=True))
         ]
@@ -583,7 +575,7 @@ class ParallelSide:
             joined[name] = self._gather_gradient(parts, placement)  # type: ignore[arg-type]
         return joined
 
-    def _join_steps(self, number: int, steps: Sequence[Step]) -> Step:
+    def _join_steps(self, number: int, steps: Sequence[TrainingStep]) -> TrainingStep:
         tensors = self._gather_tensors([step.tensors for step in steps], "tensor", number)
         gradients = self._gather_tensors([step.gradients for step in steps])
         loss = self._mean_loss([step.loss for step in steps], self.loss is not None, number)
@@ -592,7 +584,7 @@ class ParallelSide:
                 parts = [_make_scalar(one.rates[0]) for one in steps]
                 self.apart.append(Disagreement("rate", "", "", (0, rank), number, parts))
                 break
-        return Step(loss, steps[0].rates, gradients, tensors, steps[0].drawn)
+        return TrainingStep(loss, steps[0].rates, gradients, tensors, steps[0].drawn)
 
     def _check_streams(self) -> None:
         """Note draws for which ranks use other random streams than they should."""

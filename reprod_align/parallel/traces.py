@@ -11,7 +11,8 @@ from pathlib import Path
 
 from reprod_align.base.blocks import Array
 from reprod_align.errors import ReprodError
-from reprod_align.parallel import MOST_PADDING, Mesh, Placement, Shape, find_order
+from reprod_align.match import Shape
+from reprod_align.parallel import MOST_PADDING, Mesh, Placement, find_order
 from reprod_align.parallel.examine import RankTensor, explain
 from reprod_align.traces import RecordedTrace, TraceTensor, load_trace
 from reprod_align.traces.diff import (
@@ -29,7 +30,7 @@ from reprod_align.traces.sketch import combine, read_sums
 import numpy as np
 from numpy.typing import NDArray
 
-_Place = tuple[str, str, int, str]
+_Location = tuple[str, str, int, str]
 
 
 def load_ranks(folder: Path) -> list[RecordedTrace]:
@@ -93,7 +94,7 @@ class _RankTraces:
     ) -> None:
         given, self._fused = ranks[0].rank, fused
         assert given is not None
-        self._held: dict[_Place, list[TraceTensor]] = {}
+        self._held: dict[_Location, list[TraceTensor]] = {}
         for trace in ranks:
             for tensor in trace.tensors:
                 self._held.setdefault(_place(tensor), []).append(tensor)
@@ -273,7 +274,7 @@ class _RankTraces:
         return replace(expected, values=part, shape=part.shape, transposed=False)
 
 
-def _place(tensor: TraceTensor) -> _Place:
+def _place(tensor: TraceTensor) -> _Location:
     return tensor.phase, tensor.module, tensor.call, tensor.leaf
 
 

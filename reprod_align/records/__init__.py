@@ -18,6 +18,8 @@ from reprod_align.errors import MissingInputError, RecordError, one_line
 import numpy as np
 import numpy.typing as npt
 
+NamedArrays = dict[str, Array]
+
 _KINDS = "biufcSU"  # bool, integers, float, complex, bytes, text: what a record may hold
 _MAGIC = b"\x93NUMPY"
 _LENGTH_BYTES = {1: 2, 2: 4, 3: 4}  # width of the header's length, by version of the .npy format

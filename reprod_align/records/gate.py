@@ -28,7 +28,7 @@ from reprod_align.base.difference import INEXACT, Difference, dtype_kind
 from reprod_align.base.files import write_json, write_text
 from reprod_align.base.text import shorten_path
 from reprod_align.errors import MissingInputError, ReprodError, describe_error, join_lines, one_line
-from reprod_align.records import load_record, unread_items
+from reprod_align.records import NamedArrays, load_record, unread_items
 from reprod_align.records.compare import (
     OFFICIAL,
     STRICT,
@@ -185,8 +185,7 @@ PACKAGES = (
 )
 _NAME_PARTS = 2  # of a source's path: weights/torch_weight.bin, wherever its home lies
 ALIGNED, DIFFERENT, NOT_COMPARABLE = 0, 1, 2
-Record = dict[str, Array]
-Making = Mapping[str, Any]
+Provenance = Mapping[str, Any]
 
 
 def describe_making(
@@ -270,10 +269,10 @@ class Gate:
 
 
 @dataclass(frozen=True)
-class _Verdict:
+class _GateVerdict:
     """Both comparisons of a gate, and the records that reprod_log shall see."""
 
-    records: tuple[Record, Record]
+    records: tuple[NamedArrays, NamedArrays]
     official: Comparison
     strict: Comparison
 
@@ -331,7 +330,7 @@ def _remove_old(*paths: Path) -> None:
             raise ReprodError(f"cannot replace {shorten_path(path)}: {error.strerror}") from error
 
 
-def _read_making(result: Path) -> Making:
+def _read_making(result: Path) -> Provenance:
     """Return what the last result says its records were made with, {} without one."""
     try:
         made = json.loads(result.read_text(encoding="utf-8"))["made"]
@@ -341,7 +340,7 @@ def _read_making(result: Path) -> Making:
         return {}
 
 
-def _compare(gate: Gate, made: Making) -> _Verdict:
+def _compare(gate: Gate, made: Provenance) -> _GateVerdict:
     _require_files(gate, made)
     records = _load_pair(gate.official)
     _require_keys(gate, records)
@@ -353,10 +352,10 @@ def _compare(gate: Gate, made: Making) -> _Verdict:
         strict = compare_records(*twins, rule=gate.strict_rule, expect_noise=noise, known=official)
     else:
         strict = compare_records(*twins, rule=gate.strict_rule, expect_noise=noise)
-    return _Verdict(records, official, strict)
+    return _GateVerdict(records, official, strict)
 
 
-def _require_files(gate: Gate, made: Making) -> None:
+def _require_files(gate: Gate, made: Provenance) -> None:
     wanted = dict.fromkeys((*gate.official, *gate.strict))
     missing = [shorten_path(path) for path in wanted if not Path(path).exists()]
     if missing:
@@ -407,7 +406,7 @@ def _digest(path: Path) -> str:
         raise ReprodError(f"{error.filename} cannot be read: {error.strerror}") from error
 
 
-def _require_keys(gate: Gate, records: tuple[Record, Record]) -> None:
+def _require_keys(gate: Gate, records: tuple[NamedArrays, NamedArrays]) -> None:
     lacking = [key for key in gate.required if not any(key in record for record in records)]
     if lacking:
         raise MissingInputError(
@@ -421,7 +420,7 @@ def _require_keys(gate: Gate, records: tuple[Record, Record]) -> None:
         )
 
 
-def _require_same_step(gate: Gate, twins: tuple[Record, Record]) -> None:
+def _require_same_step(gate: Gate, twins: tuple[NamedArrays, NamedArrays]) -> None:
     """Raise MissingInputError if the strict records lack what this step records."""
     wanted = (gate.required_twin,) if gate.required_twin else gate.required
     if wanted and not any(key in record for record in twins for key in wanted):
@@ -431,17 +430,17 @@ def _require_same_step(gate: Gate, twins: tuple[Record, Record]) -> None:
         )
 
 
-def _load_pair(paths: tuple[Path, Path]) -> tuple[Record, Record]:
+def _load_pair(paths: tuple[Path, Path]) -> tuple[NamedArrays, NamedArrays]:
     torch_side, paddle_side = paths
     return _load(torch_side), _load(paddle_side)
 
 
-def _load(path: Path) -> Record:
+def _load(path: Path) -> NamedArrays:
     """Return a record whose large arrays stay in the file."""
     return dict(unread_items(load_record(shorten_path(path))))
 
 
-def _write_results(gate: Gate, verdict: _Verdict) -> None:
+def _write_results(gate: Gate, verdict: _GateVerdict) -> None:
     lines = list_strict_lines(verdict.strict) if gate.is_strict else []
     lines += [f"remark: {one_line(remark)}" for remark in verdict.remarks]
     lines.append(make_closing_line(verdict.reason))
@@ -449,7 +448,7 @@ def _write_results(gate: Gate, verdict: _Verdict) -> None:
     _write_json(gate, verdict.reason, verdict, _describe_making(gate))
 
 
-def _write_json(gate: Gate, reason: str, verdict: _Verdict | None, made: Making) -> None:
+def _write_json(gate: Gate, reason: str, verdict: _GateVerdict | None, made: Provenance) -> None:
     content: dict[str, Any] = {
         "name": gate.name,
         "passed": not reason,
@@ -473,7 +472,7 @@ def _describe_making(gate: Gate) -> dict[str, Any]:
         raise ReprodError(f"{error.filename} cannot be read: {error.strerror}") from error
 
 
-def _refuse(gate: Gate, reason: str, made: Making) -> int:
+def _refuse(gate: Gate, reason: str, made: Provenance) -> int:
     """Write why nothing can be compared; what is known of the records' making stays."""
     print(one_line(f"{gate.name}: cannot be compared: {reason}"), file=sys.stderr)
     try:
@@ -484,7 +483,7 @@ def _refuse(gate: Gate, reason: str, made: Making) -> int:
     return NOT_COMPARABLE
 
 
-def _summarize(gate: Gate, verdict: _Verdict) -> list[str]:
+def _summarize(gate: Gate, verdict: _GateVerdict) -> list[str]:
     lines = [f"{gate.name}: {'DIFFERENT' if verdict.reason else 'aligned'}"]
     lines.append(f"  official  {verdict.official.headline}")
     lines.append(f"  strict    {verdict.strict.headline if gate.is_strict else 'not judged'}")

@@ -45,7 +45,7 @@ class Refused(Exception):
 
 
 @dataclass(slots=True)
-class _Known:
+class _Container:
     """A container that holds others or lies in one; kept alive, so that its id stays its own."""
 
     container: object
@@ -64,7 +64,7 @@ class Account:
         self._copied = 2 * size
         self._left = self._allowed = _FREE + _PER_BYTE * size
         self._most_values = _FREE + _REPEATED * size
-        self._known: dict[int, _Known] = {}
+        self._known: dict[int, _Container] = {}
 
     @property
     def paid(self) -> int:
@@ -104,17 +104,19 @@ class Account:
         if known.values > self._most_values:
             raise Refused("repeats its containers more often than its size explains")
 
-    def _seal(self, item: Sized) -> _Known:
+    def _seal(self, item: Sized) -> _Container:
         known = self._known.get(id(item))
         if known is None and isinstance(item, tuple):
-            return _Known(item, 1, len(item), True)  # it can't grow, and holds plain values alone
+            return _Container(
+                item, 1, len(item), True
+            )  # it can't grow, and holds plain values alone
         known = known or self._know(item, count_items(item))
         known.sealed = True
         return known
 
-    def _know(self, container: Sized, values: int) -> _Known:
+    def _know(self, container: Sized, values: int) -> _Container:
         self.pay(_PLACED)
-        known = self._known[id(container)] = _Known(container, 1, values)
+        known = self._known[id(container)] = _Container(container, 1, values)
         return known
 
 
@@ -131,7 +133,7 @@ def _is_container(item: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class PickledName:
     """A function that the file may name. It is never called: `REDUCERS` has our own instead."""
 
     name: str
@@ -171,7 +173,13 @@ class Parts(tuple[Any, ...]):
     """A tuple with a raw part: the arguments of a function, or the state of an array."""
 
 
-RAW = (memoryview, Name, Dtype, Pending, Parts)  # lives on the stack only, never in the result
+RAW = (
+    memoryview,
+    PickledName,
+    Dtype,
+    Pending,
+    Parts,
+)  # lives on the stack only, never in the result
 
 
 class Builder(Account):
@@ -239,7 +247,7 @@ def require_proper_content(array: npt.NDArray[Any]) -> None:
 
 
 def _reconstruct(builder: Builder, kind: Any, shape: Any, code: Any) -> Pending:
-    if kind != Name("ndarray") or shape != (0,) or code not in (b"b", "b"):
+    if kind != PickledName("ndarray") or shape != (0,) or code not in (b"b", "b"):
         raise Refused("asks for an array type that a record never needs")
     return Pending()
 

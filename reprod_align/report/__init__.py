@@ -13,10 +13,10 @@ from reprod_align.errors import join_lines
 from reprod_align.page import CurvePlot, Layer, TensorPicture
 from reprod_align.report.finding import (
     STAGES,
-    Edit,
     Finding,
-    Kind,
+    FindingKind,
     Stage,
+    Suggestion,
     group_findings,
     list_finding,
 )
@@ -24,9 +24,9 @@ from reprod_align.report.finding import (
 __all__ = [
     "STAGES",
     "Check",
-    "Edit",
+    "Suggestion",
     "Finding",
-    "Kind",
+    "FindingKind",
     "ModuleShare",
     "NotJudged",
     "Report",

@@ -1,8 +1,8 @@
 """One place at which a port is not faithful: its stable code, its lines as a compiler prints them, its group.
 
 A finding whose cause is known from the table of APIs has the name of that entry
-(`reprod-align api layer-norm-epsilon`) as its code; any other has a `Kind`, by what differs. Continuous
-integration filters by codes, and tests assert on them.
+(`reprod-align api layer-norm-epsilon`) as its code; any other has a `FindingKind`, by what differs.
+Continuous integration filters by codes, and tests assert on them.
 """
 
 import re
@@ -14,7 +14,7 @@ from reprod_align.api import find_entry, split_references
 from reprod_align.base.text import count, pattern, shorten
 from reprod_align.errors import one_line
 
-Kind = Literal[
+FindingKind = Literal[
     "module",
     "own-code",
     "mask",
@@ -51,7 +51,7 @@ Kind = Literal[
     "rank-data",
 ]
 
-KINDS: Final[Mapping[Kind, tuple[str, str]]] = {
+KINDS: Final[Mapping[FindingKind, tuple[str, str]]] = {
     "module": (
         "A layer gets PyTorch's inputs and gives another output.",
         "某一层的输入与 PyTorch 相同，输出却不同",
@@ -190,14 +190,14 @@ KINDS: Final[Mapping[Kind, tuple[str, str]]] = {
     ),
 }
 """each kind in one sentence, in English and in Chinese"""
-assert set(KINDS) == set(get_args(Kind))
+assert set(KINDS) == set(get_args(FindingKind))
 
 
 Stage = Literal["audit", "weights", "forward", "loss", "backward", "optimizer", "schedule"]
 STAGES: tuple[Stage, ...] = (
     "audit", "weights", "forward", "loss", "backward", "optimizer", "schedule",
 )  # fmt: skip
-Span = tuple[int, int]
+ColumnSpan = tuple[int, int]
 """a slice of a line of source, without the line's indentation; (0, 0): of no part in particular"""
 _PLACES: Final = 6  # named in the text of a finding
 _WHERE: Final = re.compile(r"at \([^)]*\) expected \S+, got \S+")  # the worst element
@@ -205,7 +205,7 @@ _NUMBER: Final = re.compile(r"(?<=[A-Za-z_])\.\d+\b")  # of a layer
 
 
 @dataclass(frozen=True)
-class Edit:
+class Suggestion:
     """A change of the port's source that removes a difference."""
 
     file: str
@@ -251,12 +251,12 @@ class Finding:
     paddle_code: str = ""
     places: tuple[str, ...] = ()
     """further places that differ for the same cause, in the order of the findings"""
-    edit: Edit | None = None
+    edit: Suggestion | None = None
     """the change of the port's source that removes this difference; None: none was found"""
-    torch_span: Span = (0, 0)
+    torch_span: ColumnSpan = (0, 0)
     """the part of `torch_code` at fault"""
-    paddle_span: Span = (0, 0)
-    kind: Kind = "module"
+    paddle_span: ColumnSpan = (0, 0)
+    kind: FindingKind = "module"
     """what differs, where no entry of the table of APIs tells the cause"""
     cause: str = ""
     """why it differs; "" where that was not found out"""

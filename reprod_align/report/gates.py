@@ -15,10 +15,10 @@ from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.files import from_plain
 from reprod_align.base.text import count, parent
 from reprod_align.page import (
-    Case,
     CurvePlot,
     Diagnostic,
     Figures,
+    JUnitCase,
     Layer,
     Page,
     StepResult,
@@ -31,7 +31,7 @@ from reprod_align.records.gate import Gate, check
 from reprod_align.report import Report
 from reprod_align.report.pages import make_page
 
-Result = Mapping[str, Any]
+GateResult = Mapping[str, Any]
 """what `check` wrote as JSON for one gate"""
 _NUMBERED: Final = re.compile(r"(\w*?[a-z])_(\d+)")
 _GRADIENT: Final = re.compile(r"gradient_(\d+)\W(.+)")
@@ -89,7 +89,7 @@ def _read(path: Path) -> Mapping[str, Any] | None:
 def make_steps_page(
     name: str,
     steps: Sequence[StepResult],
-    results: Mapping[str, Result],
+    results: Mapping[str, GateResult],
     found: Report | None = None,
     curves: Sequence[CurvePlot] = (),
 ) -> Page:
@@ -113,7 +113,7 @@ def make_steps_page(
     return page
 
 
-def describe_step(name: str, result: Result | None, seconds: str = "") -> StepResult:
+def describe_step(name: str, result: GateResult | None, seconds: str = "") -> StepResult:
     """Return a gate's row; None: it did not run."""
     if result is None:
         return StepResult(name, "not run", "not run", "not run", seconds=seconds)
@@ -138,7 +138,7 @@ def _say_verdict(steps: Sequence[StepResult]) -> str:
     return f"{len(failed)} of {count(len(steps), 'comparison')} did not pass, the first is {failed[0].name}"
 
 
-def _list_failures(results: Mapping[str, Result]) -> Iterator[Diagnostic]:
+def _list_failures(results: Mapping[str, GateResult]) -> Iterator[Diagnostic]:
     """Yield the first difference of each gate that failed."""
     for name, result in results.items():
         if not result["passed"]:
@@ -150,7 +150,7 @@ def _list_failures(results: Mapping[str, Result]) -> Iterator[Diagnostic]:
             )
 
 
-def _read_keys(result: Result, kind: str) -> list[Mapping[str, Any]]:
+def _read_keys(result: GateResult, kind: str) -> list[Mapping[str, Any]]:
     return [] if result[kind] is None else list(result[kind]["keys"])
 
 
@@ -164,7 +164,7 @@ def _measure(key: Mapping[str, Any]) -> Figures | None:
     return Figures(mean, most, relative)
 
 
-def collect_layers(results: Mapping[str, Result]) -> list[Layer]:
+def collect_layers(results: Mapping[str, GateResult]) -> list[Layer]:
     """Return the layers of the forward record in call order, with the first step's gradients."""
     layers: dict[str, Layer] = {}
     for kind, precision in _PRECISIONS[::-1]:
@@ -188,7 +188,7 @@ def _add_gradient(layers: dict[str, Layer], module: str, figures: Figures) -> No
         layer.backward = figures
 
 
-def _collect_curves(results: Mapping[str, Result]) -> list[CurvePlot]:
+def _collect_curves(results: Mapping[str, GateResult]) -> list[CurvePlot]:
     """Return the numbers that Step 4 records for each iteration."""
     points: dict[str, list[tuple[int, float, float]]] = {}
     for key in _read_keys(results.get("bp_align", {"strict": None}), "strict"):
@@ -208,7 +208,7 @@ def _is_number(key: Mapping[str, Any]) -> bool:
     return _measure(key) is not None and key["size"] == 1
 
 
-def _list_values(results: Mapping[str, Result]) -> Table:
+def _list_values(results: Mapping[str, GateResult]) -> Table:
     """Return the single numbers of the submitted records: metrics, losses, accuracy."""
     rows: list[tuple[str, ...]] = []
     failed = set()
@@ -225,7 +225,7 @@ def _list_values(results: Mapping[str, Result]) -> Table:
     return Table("Values", headers, rows, frozenset(failed), paste=True)
 
 
-def _list_keys(results: Mapping[str, Result]) -> Table:
+def _list_keys(results: Mapping[str, GateResult]) -> Table:
     """Return every tensor with its mean and largest difference in both precisions; failures first."""
     rows = [row for name, result in results.items() for row in _show_keys(name, result)]
     rows.sort(key=lambda row: row[0])
@@ -235,7 +235,7 @@ def _list_keys(results: Mapping[str, Result]) -> Table:
     return Table("Tensors", headers, [row for _, row in rows], failed)
 
 
-def _show_keys(name: str, result: Result) -> Iterator[tuple[bool, tuple[str, ...]]]:
+def _show_keys(name: str, result: GateResult) -> Iterator[tuple[bool, tuple[str, ...]]]:
     official = {key["key"]: key for key in _read_keys(result, "official")}
     strict = {key["key"]: key for key in _read_keys(result, "strict")}
     for key in dict.fromkeys((*strict, *official)):
@@ -254,16 +254,18 @@ def _show_cells(key: Mapping[str, Any] | None) -> Iterable[str]:
     return tuple("" if math.isnan(one) else f"{one:.1e}" for one in figures[:2])
 
 
-def _list_cases(results: Mapping[str, Result], steps: Sequence[StepResult]) -> Iterator[Case]:
+def _list_cases(
+    results: Mapping[str, GateResult], steps: Sequence[StepResult]
+) -> Iterator[JUnitCase]:
     """Yield every tensor in either precision, and the gates that compared nothing."""
     for name, result in results.items():
         for kind, precision in _PRECISIONS:
             for key in _read_keys(result, kind):
-                yield Case(
+                yield JUnitCase(
                     name, f"{key['key']} ({precision})", bool(key["passed"]), str(key["reason"])
                 )
         if result["strict"] is None:
-            yield Case(name, "can be compared", False, str(result["reason"]))
+            yield JUnitCase(name, "can be compared", False, str(result["reason"]))
     for step in steps:
         if step.state == "not run":
-            yield Case("steps", step.name, False, "not run")
+            yield JUnitCase("steps", step.name, False, "not run")

@@ -15,17 +15,17 @@ from reprod_align.base.files import as_json
 from reprod_align.base.text import count, parent
 from reprod_align.errors import join_lines, one_line
 from reprod_align.page import (
-    Case,
+    CodeLine,
     Diagnostic,
     Figures,
+    JUnitCase,
     Layer,
     Page,
-    SourceLine,
     Table,
     describe_run,
 )
 from reprod_align.report import DIFFERENT, Check, Details, ModuleShare, Report, say_result
-from reprod_align.report.finding import Edit, Finding, Span, describe_finding
+from reprod_align.report.finding import ColumnSpan, Finding, Suggestion, describe_finding
 from reprod_align.traces.diff import TraceDiff
 
 _WHOLE: Final = "the model"
@@ -49,7 +49,7 @@ def make_page(report: Report, title: str, editor: str = "") -> Page:
         tables=[_list_checks(report), *_list_details(report.details), _list_pairs(report)],
         cases=[show_case(each, report) for each in report.checks]
         + [
-            Case("findings", f"{one.code}: {one.place}", False, one.message)
+            JUnitCase("findings", f"{one.code}: {one.place}", False, one.message)
             for one in report.findings
         ],
         remarks=report.remarks,
@@ -78,7 +78,7 @@ def show_finding(finding: Finding, editor: str = "") -> Diagnostic:
         ("Paddle", finding.paddle_line, finding.paddle_code, finding.paddle_span),
     )
     lines = [
-        SourceLine(side, place, code, span, *_read_around(place, code, editor))
+        CodeLine(side, place, code, span, *_read_around(place, code, editor))
         for side, place, code, span in sides
         if place is not None
     ]
@@ -120,11 +120,11 @@ def collect_layers(report: Report) -> list[Layer]:
     return list(layers.values())
 
 
-def show_case(check: Check, report: Report) -> Case:
+def show_case(check: Check, report: Report) -> JUnitCase:
     """Return a check as a test; what differs is a consequence of the findings, or float32 inside."""
     passed = say_result(check, report.passed) != DIFFERENT
     text = f"relative difference {check.relative:.1e}"
-    return Case(check.stage, check.what, passed, text, consequence=bool(report.findings))
+    return JUnitCase(check.stage, check.what, passed, text, consequence=bool(report.findings))
 
 
 def _add_share(layer: Layer, share: ModuleShare) -> None:
@@ -181,9 +181,9 @@ def make_trace_page(result: TraceDiff, name: str) -> Page:
     if first is not None:
         stage = "backward" if first.phase in _BACKWARD else "forward"
         diagnostics = [Diagnostic(stage, first.place, result.headline, module=first.module)]
-    cases = [Case(row.phase, row.place, row.passed, row.amount) for row in result.rows]
+    cases = [JUnitCase(row.phase, row.place, row.passed, row.amount) for row in result.rows]
     cases += [
-        Case("unpaired", text, result.allow_unpaired, "it has no partner in the other trace")
+        JUnitCase("unpaired", text, result.allow_unpaired, "it has no partner in the other trace")
         for text in (*result.only_expected, *result.only_actual)
     ]
     return Page(
@@ -294,7 +294,7 @@ def _describe_result(finding: Finding, pair: Path) -> dict[str, Any]:
     return result
 
 
-def _describe_place(line: str, code: str, span: Span) -> dict[str, Any]:
+def _describe_place(line: str, code: str, span: ColumnSpan) -> dict[str, Any]:
     """Return a location: the file, the line, and the columns of what is meant, where they are known."""
     file, _, number = line.rpartition(":")
     region: dict[str, Any] = {"startLine": max(1, int(number))}
@@ -307,7 +307,7 @@ def _describe_place(line: str, code: str, span: Span) -> dict[str, Any]:
     return {"physicalLocation": {"artifactLocation": {"uri": _name_file(file)}, "region": region}}
 
 
-def _describe_fix(edit: Edit) -> dict[str, Any]:
+def _describe_fix(edit: Suggestion) -> dict[str, Any]:
     region = {
         "startLine": edit.line,
         "startColumn": edit.column,

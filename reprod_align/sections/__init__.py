@@ -31,10 +31,11 @@ from reprod_align.model import (
     ModelFailure,
     ModelInfo,
     Trace,
+    UserFunction,
     check_inputs,
     limit_memory,
 )
-from reprod_align.pair import Function, PairSpec
+from reprod_align.pair import PairSpec
 from reprod_align.report import Report
 from reprod_align.sections.cover import Piece
 from reprod_align.sections.models import Maker, SectionedPair, build_model, divide_pair
@@ -54,12 +55,12 @@ def align_sections(
     inputs: Inputs,
     torch_weights: Path,
     paddle_weights: Path | None = None,
-    torch_loss: Function | None = None,
-    paddle_loss: Function | None = None,
-    torch_optimizer: Function | None = None,
-    paddle_optimizer: Function | None = None,
-    torch_scheduler: Function | None = None,
-    paddle_scheduler: Function | None = None,
+    torch_loss: UserFunction | None = None,
+    paddle_loss: UserFunction | None = None,
+    torch_optimizer: UserFunction | None = None,
+    paddle_optimizer: UserFunction | None = None,
+    torch_scheduler: UserFunction | None = None,
+    paddle_scheduler: UserFunction | None = None,
     steps: int = 3,
     name_map: Mapping[str, str] | None = None,
     section_size: int = SECTION_SIZE,

@@ -13,8 +13,12 @@ from reprod_align.base.text import table
 from reprod_align.errors import join_lines
 
 POWER = 0.8  # the chance with which a difference of the stated size is seen
-Verdict = Literal["different", "equivalent", "undecided"]
-EXIT_CODES: Final[dict[Verdict, int]] = {"equivalent": 0, "different": 1, "undecided": 2}
+SignificanceVerdict = Literal["different", "equivalent", "undecided"]
+EXIT_CODES: Final[dict[SignificanceVerdict, int]] = {
+    "equivalent": 0,
+    "different": 1,
+    "undecided": 2,
+}
 
 
 @dataclass(frozen=True)
@@ -170,7 +174,7 @@ class NativeReport:
         return min(shown, default=None)
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> SignificanceVerdict:
         """The verdict in a word; EXIT_CODES has its exit code."""
         if self.different:
             return "different"

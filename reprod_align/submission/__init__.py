@@ -14,19 +14,25 @@ from reprod_align.base import FRAMEWORKS
 from reprod_align.base.blocks import Array, read_span
 from reprod_align.base.difference import INEXACT, dtype_kind
 from reprod_align.errors import ReprodError
-from reprod_align.records import load_record, unread_items
+from reprod_align.records import NamedArrays, load_record, unread_items
 from reprod_align.records.compare import EXACT, STRICT, Comparison, compare_records, official_rule
 from reprod_align.submission.claims import check_logs, check_results
-from reprod_align.submission.files import EXTRA, STEPS, TRAINING, Step, Submission, open_submission
+from reprod_align.submission.files import (
+    EXTRA,
+    STEPS,
+    TRAINING,
+    GuideStep,
+    Submission,
+    open_submission,
+)
 from reprod_align.submission.findings import (
     DAMAGED,
     FAILED,
     MISSING,
     SUSPICIOUS,
-    Findings,
     JudgedStep,
-    Record,
     StepRow,
+    Verification,
 )
 from reprod_align.submission.manifest import check_manifest, check_sources, find_code
 from reprod_align.submission.numbers import check_numbers
@@ -44,7 +50,7 @@ _FEWEST_LOSSES = 2
 
 def verify(
     source: Path, *, threshold: float | None = None, allow_identical: Collection[str] = ()
-) -> Findings:
+) -> Verification:
     """Return what is found in a submission, a folder or a zip archive.
 
     threshold: the largest difference of Step 5's metrics; None is the guide's 0.0015. allow_identical:
@@ -60,9 +66,9 @@ def examine(
     *,
     threshold: float | None = None,
     allow_identical: Collection[str] = (),
-) -> Findings:
+) -> Verification:
     """Return what is found in a submission that is open already; options as of `verify`."""
-    findings = Findings(submission.source)
+    findings = Verification(submission.source)
     judged = [
         judge_step(submission, step, findings, allow_identical=step.name in allow_identical)
         for step in _list_steps(submission, threshold)
@@ -81,7 +87,7 @@ def examine(
     return findings
 
 
-def _list_steps(submission: Submission, threshold: float | None) -> list[Step]:
+def _list_steps(submission: Submission, threshold: float | None) -> list[GuideStep]:
     """Return the guide's five steps, and data and learning rates where they are there."""
     steps = [
         replace(step, threshold=threshold) if step.number == 5 and threshold is not None else step
@@ -95,7 +101,11 @@ def _list_steps(submission: Submission, threshold: float | None) -> list[Step]:
 
 
 def judge_step(
-    submission: Submission, step: Step, findings: Findings, *, allow_identical: bool = False
+    submission: Submission,
+    step: GuideStep,
+    findings: Verification,
+    *,
+    allow_identical: bool = False,
 ) -> JudgedStep:
     """Recompute the step's verdicts, compare its logs with them, and add what is wrong to `findings`.
 
@@ -104,7 +114,7 @@ def judge_step(
     tried = []
     references = [name for name in step.records("torch") if name in submission.files]
     for reference in references or [""]:  # of two, the log is about one
-        trial = Findings(findings.source)
+        trial = Verification(findings.source)
         names = [reference, submission.find(*step.records("paddle"))]
         tried.append((_judge(submission, step, names, trial, allow_identical), trial))
         if not trial.faults:
@@ -115,7 +125,11 @@ def judge_step(
 
 
 def _judge(
-    submission: Submission, step: Step, names: list[str], findings: Findings, allow_identical: bool
+    submission: Submission,
+    step: GuideStep,
+    names: list[str],
+    findings: Verification,
+    allow_identical: bool,
 ) -> JudgedStep:
     row = StepRow(step)
     findings.rows.append(row)
@@ -138,8 +152,8 @@ def _judge(
 
 
 def _load_pair(
-    submission: Submission, step: Step, names: list[str], findings: Findings
-) -> tuple[Record, Record] | None:
+    submission: Submission, step: GuideStep, names: list[str], findings: Verification
+) -> tuple[NamedArrays, NamedArrays] | None:
     for name, side in zip(names, FRAMEWORKS, strict=True):
         if not name:
             findings.add(MISSING, " or ".join(reversed(step.records(side))))
@@ -150,10 +164,10 @@ def _load_pair(
 
 def _load_twins(
     submission: Submission,
-    step: Step,
-    records: tuple[Record, Record] | None,
-    findings: Findings,
-) -> tuple[Record, Record] | None:
+    step: GuideStep,
+    records: tuple[NamedArrays, NamedArrays] | None,
+    findings: Verification,
+) -> tuple[NamedArrays, NamedArrays] | None:
     """Return the float64 records, which the guide does not ask for: both, or a fault."""
     if step.exact:
         return records
@@ -167,7 +181,7 @@ def _load_twins(
     return _load_pair(submission, step, names, findings)
 
 
-def _load(submission: Submission, name: str, findings: Findings) -> Record | None:
+def _load(submission: Submission, name: str, findings: Verification) -> NamedArrays | None:
     try:
         return dict(unread_items(load_record(submission.files[name])))
     except ReprodError as error:
@@ -175,7 +189,7 @@ def _load(submission: Submission, name: str, findings: Findings) -> Record | Non
         return None
 
 
-def _add_verdicts(judged: JudgedStep, row: StepRow, findings: Findings) -> None:
+def _add_verdicts(judged: JudgedStep, row: StepRow, findings: Verification) -> None:
     if judged.official is not None:
         row.official = judged.official.word
     if judged.strict is not None:
@@ -190,7 +204,7 @@ def _add_verdicts(judged: JudgedStep, row: StepRow, findings: Findings) -> None:
             return
 
 
-def _check_content(judged: JudgedStep, findings: Findings) -> None:
+def _check_content(judged: JudgedStep, findings: Verification) -> None:
     """Add a fault where both sides agree on nothing: without computed numbers, or all of them zero."""
     step = judged.step
     if judged.records is None or step.exact:
@@ -210,7 +224,7 @@ def _check_content(judged: JudgedStep, findings: Findings) -> None:
             )
 
 
-def _check_copied(judged: JudgedStep, findings: Findings, allowed: bool) -> None:
+def _check_copied(judged: JudgedStep, findings: Verification, allowed: bool) -> None:
     step = judged.step
     pairs = ((judged.official, judged.records, ""), (judged.strict, judged.twins, "strict/"))
     for comparison, records, folder in () if step.exact else pairs:

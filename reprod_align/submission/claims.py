@@ -25,6 +25,7 @@ from reprod_align import __version__
 from reprod_align.base import FRAMEWORKS
 from reprod_align.base.files import to_plain
 from reprod_align.errors import RecordError, ReprodError, one_line
+from reprod_align.records import NamedArrays
 from reprod_align.records.compare import (
     EXACT,
     STRICT,
@@ -40,10 +41,9 @@ from reprod_align.submission.findings import (
     EDITED,
     MISSING,
     RUNS,
-    Findings,
     JudgedStep,
-    Record,
     StepRow,
+    Verification,
     get_dict,
     read_object,
 )
@@ -129,7 +129,7 @@ def _read_number(word: str) -> float:
 
 
 def check_logs(
-    submission: Submission, judged: JudgedStep, row: StepRow, findings: Findings
+    submission: Submission, judged: JudgedStep, row: StepRow, findings: Verification
 ) -> None:
     """Compare the claims of the step's logs, under either name, with what was recomputed."""
     step = judged.step
@@ -149,7 +149,7 @@ def check_logs(
         row.log = "agrees" if len(findings.faults) == before else "differs"
 
 
-def _check_claims(name: str, claims: LogClaims, judged: JudgedStep, findings: Findings) -> None:
+def _check_claims(name: str, claims: LogClaims, judged: JudgedStep, findings: Verification) -> None:
     official, records = judged.official, judged.records
     assert official is not None and records is not None  # the caller has asked
     wanted = {one_line(result.key): result for result in official.results}
@@ -180,7 +180,7 @@ def _check_claims(name: str, claims: LogClaims, judged: JudgedStep, findings: Fi
 
 
 def _find_false_claim(
-    key: str, claim: Claim, result: KeyResult, records: tuple[Record, Record]
+    key: str, claim: Claim, result: KeyResult, records: tuple[NamedArrays, NamedArrays]
 ) -> str:
     """Return how a line of the log contradicts the arrays; "" if it does not."""
     difference = result.difference
@@ -238,7 +238,9 @@ _PARTS: Final = frozenset({"name", "passed", "reason", "official", "strict", "ma
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
-def check_results(submission: Submission, steps: Sequence[JudgedStep], findings: Findings) -> None:
+def check_results(
+    submission: Submission, steps: Sequence[JudgedStep], findings: Verification
+) -> None:
     """Compare each result's numbers, verdicts and rules with the arrays, and the results with each other."""
     made = {}
     for judged in steps:
@@ -262,7 +264,7 @@ def check_results(submission: Submission, steps: Sequence[JudgedStep], findings:
         )
 
 
-def _note_missing(submission: Submission, judged: JudgedStep, findings: Findings) -> None:
+def _note_missing(submission: Submission, judged: JudgedStep, findings: Verification) -> None:
     """Add a fault where there are float64 records, which a check of ours judges and writes a result of."""
     step = judged.step
     if any(step.name_twin(side) in submission.files for side in FRAMEWORKS):
@@ -321,7 +323,10 @@ def _recompute(
 
 
 def _find_difference(
-    claimed: Mapping[str, Any], wanted: Comparison, records: tuple[Record, Record], ours: bool
+    claimed: Mapping[str, Any],
+    wanted: Comparison,
+    records: tuple[NamedArrays, NamedArrays],
+    ours: bool,
 ) -> str:
     """Return the first statement that is not what is recomputed; "" if all are.
 
@@ -348,7 +353,9 @@ def _find_difference(
     return _compare_remarks(claimed.get("remarks"), wanted, records)
 
 
-def _compare_remarks(said: Any, wanted: Comparison, records: tuple[Record, Record]) -> str:
+def _compare_remarks(
+    said: Any, wanted: Comparison, records: tuple[NamedArrays, NamedArrays]
+) -> str:
     if _agree(said, list(wanted.remarks)):
         return ""
     noisy = compare_records(*records, rule=wanted.rule, expect_noise=True)
@@ -429,7 +436,7 @@ def _check_making(
 
 
 def _check_records(
-    submission: Submission, result: str, made: Mapping[str, Any], findings: Findings
+    submission: Submission, result: str, made: Mapping[str, Any], findings: Verification
 ) -> None:
     """Compare each record with the one that was judged when the result was written."""
     for name, wanted in get_dict(made, "records").items():
@@ -449,7 +456,7 @@ def _list_facts(made: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, ..
 
 
 def _check_one_run(
-    fact: tuple[str, ...], made: Mapping[str, Mapping[str, Any]], findings: Findings
+    fact: tuple[str, ...], made: Mapping[str, Mapping[str, Any]], findings: Verification
 ) -> None:
     values: dict[str, str] = {}  # value: the first step that has it
     for step, making in made.items():

@@ -42,7 +42,7 @@ _DEEPEST = 8
 
 
 @dataclass(frozen=True)
-class Step:
+class GuideStep:
     """One comparison of a submission: its names, and the largest mean difference."""
 
     number: int
@@ -80,13 +80,13 @@ class Step:
 
 
 STEPS: Final = (
-    Step(1, "forward"),
-    Step(2, "metric", from_counts=True),
-    Step(3, "loss"),
-    Step(4, "bp_align"),
-    Step(5, "train_align", threshold=0.0015, from_counts=True, shows_place=False),
+    GuideStep(1, "forward"),
+    GuideStep(2, "metric", from_counts=True),
+    GuideStep(3, "loss"),
+    GuideStep(4, "bp_align"),
+    GuideStep(5, "train_align", threshold=0.0015, from_counts=True, shows_place=False),
 )
-EXTRA: Final = (Step(2, "data", exact=True), Step(4, "lr", exact=True))
+EXTRA: Final = (GuideStep(2, "data", exact=True), GuideStep(4, "lr", exact=True))
 """what the pipeline compares beside them, where it is there"""
 
 

@@ -8,22 +8,20 @@ from typing import Any
 from reprod_align.base.files import parse_json
 from reprod_align.base.text import count, shorten_lines, table
 from reprod_align.errors import one_line
+from reprod_align.records import NamedArrays
 from reprod_align.records.compare import Comparison
-from reprod_align.submission.files import Step, Submission
-
-import numpy.typing as npt
+from reprod_align.submission.files import GuideStep, Submission
 
 MISSING, DAMAGED, FAILED = "missing", "damaged", "failed"
 EDITED, RUNS, SUSPICIOUS = "edited", "different runs", "suspicious"
 _SHOWN = 10  # faults of a kind
-Record = dict[str, npt.NDArray[Any]]
 _MOST_BYTES = 32 * 2**20
 _MOST_VALUES = 2_000_000
 """values in a file, of 50 to 100 bytes in memory each; a check of 10,000 tensors writes 600,000"""
 
 
 @dataclass(frozen=True)
-class Fault:
+class SubmissionFault:
     """One reason why the submission is not verified."""
 
     kind: str
@@ -34,19 +32,19 @@ class Fault:
 class StepRow:
     """What was recomputed of one step, in words."""
 
-    step: Step
+    step: GuideStep
     official: str = "missing"
     strict: str = "not included"
     log: str = "missing"
 
 
 @dataclass
-class Findings:
+class Verification:
     """All that was found; filled while the submission is read."""
 
     source: Path
     rows: list[StepRow] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[SubmissionFault] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
     @property
@@ -56,11 +54,11 @@ class Findings:
 
     def add(self, kind: str, text: str) -> None:
         """Add a fault, once."""
-        fault = Fault(kind, one_line(text))
+        fault = SubmissionFault(kind, one_line(text))
         if fault not in self.faults:
             self.faults.append(fault)
 
-    def take(self, other: "Findings") -> None:
+    def take(self, other: "Verification") -> None:
         """Add what was found elsewhere in the same submission."""
         self.rows += other.rows
         self.remarks += other.remarks
@@ -103,10 +101,10 @@ class Findings:
 class JudgedStep:
     """What was recomputed of a step; None where a record is missing or cannot be read."""
 
-    step: Step
-    records: tuple[Record, Record] | None
+    step: GuideStep
+    records: tuple[NamedArrays, NamedArrays] | None
     official: Comparison | None
-    twins: tuple[Record, Record] | None
+    twins: tuple[NamedArrays, NamedArrays] | None
     strict: Comparison | None
 
     @property
@@ -123,7 +121,7 @@ def get_dict(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def read_object(submission: Submission, name: str, findings: Findings) -> dict[str, Any]:
+def read_object(submission: Submission, name: str, findings: Verification) -> dict[str, Any]:
     """Return a JSON object; an empty one, and a fault, if the file is something else."""
     try:
         found = parse(read_text(submission.files[name], _MOST_BYTES))

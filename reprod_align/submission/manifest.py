@@ -15,7 +15,7 @@ from reprod_align.submission.findings import (
     EDITED,
     MISSING,
     RUNS,
-    Findings,
+    Verification,
     get_dict,
     read_object,
 )
@@ -24,7 +24,7 @@ _NAMED = 9  # files in one remark
 _NAMED_RECORDS = 4  # in one finding
 
 
-def check_manifest(submission: Submission, findings: Findings) -> None:
+def check_manifest(submission: Submission, findings: Verification) -> None:
     """Compare each file's hash with the manifest; remark on what belongs to no submission."""
     _note_others(submission, findings)
     if MANIFEST not in submission.files:
@@ -44,7 +44,7 @@ def check_manifest(submission: Submission, findings: Findings) -> None:
             findings.add(EDITED, f"{name} was added after packing: the manifest does not list it")
 
 
-def _note_others(submission: Submission, findings: Findings) -> None:
+def _note_others(submission: Submission, findings: Verification) -> None:
     """Remark on files that a submission does not hold: they were not looked at."""
     others = [name for name in submission.files if not is_known(name)] + [*submission.outside]
     if others:
@@ -84,7 +84,7 @@ def find_code(source: Path) -> Path | None:
     return root.parent if root.name == GUIDE_FOLDER else root
 
 
-def check_sources(submission: Submission, code: Path, findings: Findings) -> None:
+def check_sources(submission: Submission, code: Path, findings: Verification) -> None:
     """Add a fault for each file of the code whose digest is not the one that a record was made with.
 
     A missing file is accepted: not everything is handed in.
@@ -94,7 +94,7 @@ def check_sources(submission: Submission, code: Path, findings: Findings) -> Non
     for step in STEPS:
         if step.result not in submission.files:
             continue
-        made = get_dict(read_object(submission, step.result, Findings(findings.source)), "made")
+        made = get_dict(read_object(submission, step.result, Verification(findings.source)), "made")
         for side in FRAMEWORKS:
             for name, wanted in get_dict(get_dict(made, "sources"), side).items():
                 found = _list_places(code, name)

@@ -10,7 +10,8 @@ from typing import Any, Final
 from reprod_align.base import FRAMEWORKS
 from reprod_align.base.blocks import Array
 from reprod_align.base.difference import INEXACT, dtype_kind
-from reprod_align.submission.findings import EDITED, RUNS, Findings, JudgedStep, Record
+from reprod_align.records import NamedArrays
+from reprod_align.submission.findings import EDITED, RUNS, JudgedStep, Verification
 
 import numpy as np
 
@@ -19,7 +20,7 @@ _FLOAT32 = 1e-6  # metrics are divided in float32
 _RANKED = 2e-3
 """area under the curve: float32 makes and breaks ties"""
 _NEAR = 1e-5  # relative: logits so near to each other may change places in float32
-Expected = dict[str, tuple[Array, float]]
+ExpectedValues = dict[str, tuple[Array, float]]
 """metric -> its value, and how far float32 may move it"""
 _ROUNDING = 1e-4  # of float32, after a few iterations of training
 _FLOOR = 1e-7  # below it, float32 leaves nothing of a number beside larger ones
@@ -33,7 +34,7 @@ _BEGINNING, _BEGINS = 10, 1e-3  # steps in which float32 stays so near; measured
 _RATES: Final = re.compile(r"lr_\d+")
 
 
-def recompute_metrics(record: Mapping[str, Array]) -> Expected:
+def recompute_metrics(record: Mapping[str, Array]) -> ExpectedValues:
     """Return the metrics that a record's logits (N, C) and labels (N,) give; {} if it does not hold both.
 
     Known are accuracy, precision, recall, F1 and the area under the ROC curve of class 1, Matthews'
@@ -47,7 +48,7 @@ def recompute_metrics(record: Mapping[str, Array]) -> Expected:
     near = ordered[:, -1] - ordered[:, -2] <= _NEAR * np.abs(logits).max()
     slack = _FLOAT32 + 2 * float(near.sum()) / len(labels)
     accuracy = float((predicted == labels).mean())
-    found: Expected = {
+    found: ExpectedValues = {
         "accuracy": (np.asarray(accuracy), slack),
         "acc": (np.asarray(accuracy), slack),
         **_count(predicted, labels, logits.shape[1], float(near.sum())),
@@ -90,7 +91,7 @@ def _can_be_judged(logits: Array, labels: Array) -> bool:
     )
 
 
-def _count(predicted: Array, labels: Array, classes: int, near: float) -> Expected:
+def _count(predicted: Array, labels: Array, classes: int, near: float) -> ExpectedValues:
     """Return the counts of class 1, or of every class where there are more than two."""
     wanted = np.arange(classes)[:, None] if classes > 2 else np.array([[1]])
     chosen, true = predicted[None] == wanted, labels[None] == wanted
@@ -103,7 +104,7 @@ def _count(predicted: Array, labels: Array, classes: int, near: float) -> Expect
     return {name: (value.reshape(shape), near) for name, value in counts.items()}
 
 
-def _measure_binary(logits: Array, predicted: Array, labels: Array, slack: float) -> Expected:
+def _measure_binary(logits: Array, predicted: Array, labels: Array, slack: float) -> ExpectedValues:
     hits = float(((predicted == 1) & (labels == 1)).sum())
     chosen, true = float((predicted == 1).sum()), float((labels == 1).sum())
     precision = hits / chosen if chosen else 0.0
@@ -137,7 +138,7 @@ def _measure_area(scores: Array, labels: Array) -> float | None:
     return float((below + 0.5 * level) / (len(positive) * len(negative)))
 
 
-def check_numbers(steps: Sequence[JudgedStep], findings: Findings) -> None:
+def check_numbers(steps: Sequence[JudgedStep], findings: Verification) -> None:
     """Add a fault for each quantity that differs between two records of a submission."""
     known = {each.step.name: each for each in steps}
     _check_twins(steps, findings)
@@ -148,7 +149,7 @@ def check_numbers(steps: Sequence[JudgedStep], findings: Findings) -> None:
     _check_best(known, findings)
 
 
-def _check_twins(steps: Sequence[JudgedStep], findings: Findings) -> None:
+def _check_twins(steps: Sequence[JudgedStep], findings: Verification) -> None:
     """Compare each float32 record with its float64 twin: one model made both."""
     for judged in steps:
         if judged.records is None or judged.twins is None or not judged.step.shows_place:
@@ -167,7 +168,7 @@ def _check_twins(steps: Sequence[JudgedStep], findings: Findings) -> None:
                 )
 
 
-def _find_apart(record: Record, twin: Record) -> Iterator[str]:
+def _find_apart(record: NamedArrays, twin: NamedArrays) -> Iterator[str]:
     """Yield each key whose values differ between two records by more than float32 explains."""
     for key in [key for key in record if key in twin]:
         ours, theirs = record[key], twin[key]
@@ -188,7 +189,7 @@ def _find_apart(record: Record, twin: Record) -> Iterator[str]:
                 yield f"{key}: mean difference {sizes[0]:.2g}, of values up to {sizes[1]:.2g}"
 
 
-def _check_logits(steps: Mapping[str, JudgedStep], findings: Findings) -> None:
+def _check_logits(steps: Mapping[str, JudgedStep], findings: Verification) -> None:
     """Compare the model's output with that of its last layer, which the pipeline records beside it."""
     judged = steps.get("forward")
     for side, record in zip(FRAMEWORKS, (judged.twins if judged else None) or (), strict=False):
@@ -200,7 +201,7 @@ def _check_logits(steps: Mapping[str, JudgedStep], findings: Findings) -> None:
                 )
 
 
-def _check_first_loss(steps: Mapping[str, JudgedStep], findings: Findings) -> None:
+def _check_first_loss(steps: Mapping[str, JudgedStep], findings: Verification) -> None:
     """Compare the losses that the guide makes of the same batch and weights in Steps 1, 3 and 4."""
     for position, side in enumerate(FRAMEWORKS):
         losses = {
@@ -218,12 +219,12 @@ def _check_first_loss(steps: Mapping[str, JudgedStep], findings: Findings) -> No
             )
 
 
-def _find_record(steps: Mapping[str, JudgedStep], name: str, position: int) -> Record:
+def _find_record(steps: Mapping[str, JudgedStep], name: str, position: int) -> NamedArrays:
     judged = steps.get(name)
     return judged.records[position] if judged is not None and judged.records is not None else {}
 
 
-def _read_single(record: Record, key: str) -> float | None:
+def _read_single(record: NamedArrays, key: str) -> float | None:
     array = record.get(key)
     if array is None or array.size != 1 or dtype_kind(array.dtype) not in INEXACT:
         return None
@@ -231,7 +232,7 @@ def _read_single(record: Record, key: str) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def _compute_loss(record: Record) -> float | None:
+def _compute_loss(record: NamedArrays) -> float | None:
     """Return the cross entropy of a record's "logits" (B, C) and its labels (B,), if it holds both."""
     logits = record.get("logits")
     labels = next((record[key] for key in _LABELS if key in record), None)
@@ -247,7 +248,7 @@ def _compute_loss(record: Record) -> float | None:
     return float(chances.mean())
 
 
-def _check_rates(steps: Mapping[str, JudgedStep], findings: Findings) -> None:
+def _check_rates(steps: Mapping[str, JudgedStep], findings: Verification) -> None:
     """Compare the learning rates of Step 4 in both precisions, to the last digits: no float32 made them."""
     judged = steps.get("bp_align")
     if judged is None or judged.records is None or judged.twins is None:
@@ -262,7 +263,7 @@ def _check_rates(steps: Mapping[str, JudgedStep], findings: Findings) -> None:
                 break
 
 
-def _check_metrics(steps: Mapping[str, JudgedStep], findings: Findings) -> None:
+def _check_metrics(steps: Mapping[str, JudgedStep], findings: Verification) -> None:
     """Recompute the metrics of Step 2 from the logits and labels that its float64 records hold."""
     judged = steps.get("metric")
     if judged is None or judged.records is None or judged.twins is None:
@@ -285,7 +286,7 @@ def _check_metrics(steps: Mapping[str, JudgedStep], findings: Findings) -> None:
         )
 
 
-def _check_best(steps: Mapping[str, JudgedStep], findings: Findings) -> None:
+def _check_best(steps: Mapping[str, JudgedStep], findings: Verification) -> None:
     """Compare the result of Step 5 with its curves, and float32's with float64's."""
     judged = steps.get("train_align")
     if judged is None or judged.records is None or judged.twins is None:
@@ -295,7 +296,7 @@ def _check_best(steps: Mapping[str, JudgedStep], findings: Findings) -> None:
             findings.add(RUNS, f"train_align_{side}.npy: {fault}")
 
 
-def _list_result_faults(record: Record, twin: Record) -> Iterator[str]:
+def _list_result_faults(record: NamedArrays, twin: NamedArrays) -> Iterator[str]:
     for key in filter(_LOSSES.fullmatch, record):
         if key in twin and not _begin_alike(record[key], twin[key]):
             yield f"{key} are other losses than in strict/"
@@ -322,7 +323,7 @@ def _begin_alike(one: Array, other: Array) -> bool:
     )
 
 
-def _list_false_fractions(record: Record, twin: Record) -> Iterator[str]:
+def _list_false_fractions(record: NamedArrays, twin: NamedArrays) -> Iterator[str]:
     """Yield accuracies that no whole number of the examples gives, which the float64 logits count."""
     counts = {len(array) for key, array in twin.items()
               if re.fullmatch(r"epoch_\d+_logits", key) and array.ndim == 2}  # fmt: skip

@@ -18,7 +18,7 @@ from reprod_align.base.text import count, shorten
 from reprod_align.errors import ReprodError, one_line
 from reprod_align.records import load_record
 from reprod_align.submission.files import TRAINING, Submission
-from reprod_align.submission.findings import DAMAGED, MISSING, RUNS, Findings
+from reprod_align.submission.findings import DAMAGED, MISSING, RUNS, Verification
 
 import numpy as np
 
@@ -35,7 +35,7 @@ _NAMED = 3
 
 
 @dataclass(frozen=True)
-class _Entry:
+class _LogLine:
     step: int
     epoch: int
     numbers: Mapping[str, float]
@@ -43,9 +43,9 @@ class _Entry:
 
 @dataclass
 class _TrainingLog:
-    steps: list[_Entry] = field(default_factory=list)
+    steps: list[_LogLine] = field(default_factory=list)
     """with a loss"""
-    epochs: list[_Entry] = field(default_factory=list)
+    epochs: list[_LogLine] = field(default_factory=list)
     """with results"""
 
     @property
@@ -57,7 +57,7 @@ EpochCurves = Mapping[int, Mapping[str, Any]]
 """epoch -> its losses and results, as a float64 record holds them"""
 
 
-def check_training_logs(submission: Submission, findings: Findings) -> None:
+def check_training_logs(submission: Submission, findings: Verification) -> None:
     """Add a fault for a log of this project's that cannot be read, or is of another training."""
     logs: dict[tuple[str, str], _TrainingLog] = {}
     for name, path in submission.files.items():
@@ -82,7 +82,7 @@ def check_training_logs(submission: Submission, findings: Findings) -> None:
         findings.add(RUNS, fault)
 
 
-def _require_all(submission: Submission, findings: Findings) -> None:
+def _require_all(submission: Submission, findings: Verification) -> None:
     """Add a fault where a training has a record and no log, though another one has both."""
     wanted = {
         f"{TRAINING}{side}_{dtype}.jsonl": f"{folder}train_align_{side}.npy"
@@ -95,7 +95,7 @@ def _require_all(submission: Submission, findings: Findings) -> None:
         findings.add(MISSING, f"{shorten(lacking, _NAMED)}, though other trainings have their logs")
 
 
-def _note_others(submission: Submission, findings: Findings) -> None:
+def _note_others(submission: Submission, findings: Verification) -> None:
     """Remark on logs in other formats, which cannot be compared with a record."""
     others = [name for name in submission.files
               if name.startswith(TRAINING) and not _NAME.fullmatch(name)]  # fmt: skip
@@ -128,7 +128,7 @@ def _read(path: Path) -> _TrainingLog:
     return log
 
 
-def _read_line(line: bytes) -> _Entry:
+def _read_line(line: bytes) -> _LogLine:
     """Return a line; ValueError if it is no object of numbers with a step and an epoch."""
     found = json.loads(line)
     if not isinstance(found, dict):
@@ -143,7 +143,7 @@ def _read_line(line: bytes) -> _Entry:
         isinstance(one, bool) or not isinstance(one, (int, float)) for one in found.values()
     ):
         raise ValueError("a line holds something else than numbers")
-    return _Entry(place[0], place[1], {name: float(value) for name, value in found.items()})
+    return _LogLine(place[0], place[1], {name: float(value) for name, value in found.items()})
 
 
 def _list_curves(record: Mapping[str, Any]) -> dict[int, dict[str, Any]]:

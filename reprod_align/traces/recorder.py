@@ -26,12 +26,12 @@ from reprod_align.traces.sketch import LENGTH, sketch_with_rows
 import numpy as np
 from numpy.typing import NDArray
 
-Kept = TypeVar("Kept")
+Item = TypeVar("Item")
 """what is kept of one tensor"""
 
 
 @dataclass
-class Call(Generic[Kept]):
+class ModuleCall(Generic[Item]):
     """One call of one module."""
 
     path: str
@@ -40,8 +40,8 @@ class Call(Generic[Kept]):
     """0 for the module's first call, 1 for its second, ..."""
     parent: int | None
     """number of the call in which it happened; None for the outermost"""
-    inputs: dict[str, Kept] = field(default_factory=dict)
-    outputs: dict[str, Kept] = field(default_factory=dict)
+    inputs: dict[str, Item] = field(default_factory=dict)
+    outputs: dict[str, Item] = field(default_factory=dict)
     began: int = 0
     finished: int = -1
     """ticks of one clock, which counts beginnings and ends of calls; -1 if an error ended it"""
@@ -52,23 +52,23 @@ class Call(Generic[Kept]):
         return self.path, self.index
 
 
-Hear = Callable[[Call[Kept], Any], Any]
+Hear = Callable[[ModuleCall[Item], Any], Any]
 """Takes a call and its (args, kwargs) or its output; returns what takes their place, None to keep"""
 
 
-class Listener(Generic[Kept]):
+class Listener(Generic[Item]):
     """Hears every call of the modules that it is put on."""
 
-    def __init__(self, framework: ModuleType, begin: Hear[Kept], end: Hear[Kept]) -> None:
+    def __init__(self, framework: ModuleType, begin: Hear[Item], end: Hear[Item]) -> None:
         """Call `begin` before and `end` after each call; framework: the backend's `side`."""
-        self.calls: list[Call[Kept]] = []
+        self.calls: list[ModuleCall[Item]] = []
         self._fw, self._on_begin, self._on_end = framework, begin, end
         self._open: list[int] = []
         self._counts: Counter[str] = Counter()
         self._clock = 0
 
     @property
-    def open(self) -> list[Call[Kept]]:
+    def open(self) -> list[ModuleCall[Item]]:
         """The calls that are under way, the innermost last."""
         return [self.calls[number] for number in self._open]
 
@@ -92,7 +92,7 @@ class Listener(Generic[Kept]):
 
     def _begin(self, path: str, args: Any, kwargs: Any) -> Any:
         parent = self._open[-1] if self._open else None
-        call: Call[Kept] = Call(path, self._counts[path], parent, began=self.tick())
+        call: ModuleCall[Item] = ModuleCall(path, self._counts[path], parent, began=self.tick())
         self._counts[path] += 1
         self._open.append(len(self.calls))
         self.calls.append(call)
@@ -119,7 +119,7 @@ def record_outputs(
     _require(names, modules, "the model has no layer {}")
     outputs: dict[str, NDArray[np.generic]] = {}
 
-    def keep(call: Call[None], output: Any) -> None:
+    def keep(call: ModuleCall[None], output: Any) -> None:
         for tensor in leaves(output, framework.is_tensor).values():
             outputs[call.path] = framework.array(tensor)
             return
@@ -159,7 +159,7 @@ def record_model(
         raise ReprodError(f'mode "whole" or "sketch" expected, got {mode!r}')
     if not framework.is_module(model):
         raise ReprodError(f"a {framework.NAME} model expected, got a {type(model).__name__}")
-    recorder = _Recorder(framework, ops, mode, forward, backward)
+    recorder = _ModelListener(framework, ops, mode, forward, backward)
     with recorder.on(model):
         yield
     save_trace(path, replace(recorder.trace(model), rank=rank))
@@ -178,7 +178,7 @@ class _Seen:
     """when the gradient did"""
 
 
-class _Recorder:
+class _ModelListener:
     """Listens to every module, and keeps the tensors that pass by."""
 
     def __init__(
@@ -215,11 +215,11 @@ class _Recorder:
 
     # ------------------------------------------------------------------ while the model runs
 
-    def _begin(self, call: Call[_Seen], given: Any) -> None:
+    def _begin(self, call: ModuleCall[_Seen], given: Any) -> None:
         for at, tensor in leaves(given, self.fw.is_tensor).items():
             call.inputs[at] = self._see(tensor)
 
-    def _end(self, call: Call[_Seen], output: Any) -> None:
+    def _end(self, call: ModuleCall[_Seen], output: Any) -> None:
         inputs = set(call.inputs.values())
         for at, tensor in leaves(output, self.fw.is_tensor).items():
             call.outputs[at] = seen = self._see(tensor)

@@ -14,7 +14,7 @@ from reprod_align.commands.doctor import (
     PROBES,
     SETUP,
     Examined,
-    Probe,
+    HealthCheck,
     examine,
     list_probes,
 )
@@ -64,10 +64,10 @@ def test_a_missing_record(records: tuple[str, str], capsys: pytest.CaptureFixtur
 
 
 def test_a_healthy_and_a_sick_probe() -> None:
-    assert examine(Probe("fine", "print('1.0')")).found == "1.0"
-    sick = examine(Probe("sick", "import no_such_package"))
+    assert examine(HealthCheck("fine", "print('1.0')")).found == "1.0"
+    sick = examine(HealthCheck("sick", "import no_such_package"))
     assert not sick.healthy and "No module named 'no_such_package'" in sick.found
-    crashed = examine(Probe("crash", "import os; os.abort()"))
+    crashed = examine(HealthCheck("crash", "import os; os.abort()"))
     assert not crashed.healthy and crashed.found == "exit -6"
 
 
@@ -82,7 +82,10 @@ def test_every_probe_passes_here_and_has_a_remedy(monkeypatch: pytest.MonkeyPatc
 def test_the_doctor_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    probes = (Probe("sick", "raise SystemExit('worn out')"), Probe("well", "print('alive')"))
+    probes = (
+        HealthCheck("sick", "raise SystemExit('worn out')"),
+        HealthCheck("well", "print('alive')"),
+    )
     monkeypatch.setattr("reprod_align.commands.doctor.list_probes", lambda: probes)
     assert main(["doctor"]) == 1
     said = capsys.readouterr().out
@@ -94,12 +97,14 @@ def test_what_is_optional_may_be_absent_but_not_broken(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, remedy = "import numpy, no_such", "pip install no_such"
-    absent = Probe("pages", code, remedy, optional=("numpy", "no_such"))  # one of two is there
+    absent = HealthCheck(
+        "pages", code, remedy, optional=("numpy", "no_such")
+    )  # one of two is there
     monkeypatch.setattr("reprod_align.commands.doctor.list_probes", lambda: (absent,))
     assert main(["doctor"]) == 0
     said = capsys.readouterr().out.split()
     assert said == "absent pages no_such not installed: pip install no_such".split()
-    broken = Probe("pages", "raise ImportError('half of it')", optional=("numpy",))
+    broken = HealthCheck("pages", "raise ImportError('half of it')", optional=("numpy",))
     monkeypatch.setattr("reprod_align.commands.doctor.list_probes", lambda: (broken,))
     assert main(["doctor"]) == 1
     assert "half of it" in capsys.readouterr().out
@@ -107,17 +112,17 @@ def test_what_is_optional_may_be_absent_but_not_broken(
 
 def test_a_paddle_that_lacks_what_the_backend_replaces_is_not_called_healthy() -> None:
     (paddle,) = (probe for probe in PROBES if probe.name == "private names of Paddle")
-    found = examine(Probe("", f"import paddle; del paddle._C_ops.dropout\n{paddle.code}"))
+    found = examine(HealthCheck("", f"import paddle; del paddle._C_ops.dropout\n{paddle.code}"))
     assert not found.healthy and "dropout" in found.found
 
 
 def test_the_doctor_speaks_while_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each line comes as soon as it is known: a first import can take a minute."""
     said: list[str] = []
-    probes = (Probe("first", "print(1)"), Probe("second", "print(2)"))
+    probes = (HealthCheck("first", "print(1)"), HealthCheck("second", "print(2)"))
     monkeypatch.setattr("reprod_align.commands.doctor.list_probes", lambda: probes)
 
-    def look(probe: Probe) -> Examined:
+    def look(probe: HealthCheck) -> Examined:
         said.append(f"examined {probe.name}")
         return Examined(probe, True, "x")
 

@@ -10,8 +10,8 @@ from typing import Any, Self
 from reprod_align.backends.recipes import Recipe
 from reprod_align.base import Framework
 from reprod_align.contract.child import ProofServed
-from reprod_align.contract.guard import Fingerprint, Lookup
-from reprod_align.contract.proof import Proof, Refusal
+from reprod_align.contract.guard import DottedName, Fingerprint
+from reprod_align.contract.proof import ContractProof, Refusal
 from reprod_align.contract.prove import prove
 from reprod_align.contract.terms import Terms, read_terms
 from reprod_align.pair.file import PairFile, open_file
@@ -114,7 +114,11 @@ class SideHere:
     """A side of a proof in this process: what the port does is judged, and not what it asks for."""
 
     def __init__(
-        self, terms: Terms, recipe: Recipe | None, lookups: Sequence[Lookup], framework: Framework
+        self,
+        terms: Terms,
+        recipe: Recipe | None,
+        lookups: Sequence[DottedName],
+        framework: Framework,
     ) -> None:
         """Load the side's file."""
         self._stack = ExitStack()
@@ -165,7 +169,7 @@ class SideHere:
         self._served.answer("restore", (str(path),), {})
 
 
-def prove_here(path: Path, seed: int | None = None) -> Proof:
+def prove_here(path: Path, seed: int | None = None) -> ContractProof:
     """Prove a contract in this process."""
     return prove(read_terms(path), seed, start=SideHere)  # type: ignore[arg-type]
 

@@ -6,7 +6,7 @@ import pipeline  # noqa: F401  (quietens what follows)
 from reprod_align.backends import paddle as paddle_init
 from reprod_align.backends import torch as torch_init
 from reprod_align.initialisation import ParameterResult, compare_initialisation
-from reprod_align.initialisation.family import Fact, describe_facts, read_calls, read_facts
+from reprod_align.initialisation.family import InitFact, describe_facts, read_calls, read_facts
 from tests.conftest import REPOSITORY
 from tests.initialisation import paddle_cases, torch_cases
 
@@ -31,7 +31,7 @@ ALPHA = 1e-5  # of a case, since there are more than a hundred
 SHOWN = 3  # names of parameters that start alike; the others are counted
 
 
-def measure(case: str) -> list[Fact]:
+def measure(case: str) -> list[InitFact]:
     """Draw from both sides; a case is a Sequential of one layer, so names begin "0."."""
     ours = torch_init.sample_parameters(OURS[case])
     theirs = paddle_init.sample_parameters(THEIRS[case])
@@ -49,13 +49,13 @@ def copied(result: ParameterResult) -> str:
     return problems[0].rpartition(" in ")[2].removesuffix(" alone") if problems else ""
 
 
-def as_fact(case: str, results: Sequence[ParameterResult]) -> Fact:
+def as_fact(case: str, results: Sequence[ParameterResult]) -> InitFact:
     first, side = results[0], copied(results[0])
     names = [result.paddle_name.partition(".")[2] for result in results]
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     torch, paddle = first.words
     also = "; a copy of the first layer's"
-    return Fact(
+    return InitFact(
         case,
         ", ".join(names[:SHOWN]) + more,
         torch + also * (side == "PyTorch"),

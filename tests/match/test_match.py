@@ -13,7 +13,7 @@ from reprod_align.match import (
     pair_by_value,
     pair_modules,
 )
-from reprod_align.match.modules import Draws
+from reprod_align.match.modules import DrawnShapes
 from reprod_align.match.tensor_pair import TensorPair, cut, find_turns, join
 from reprod_align.model.trace import Call, Leaf, Trace
 from reprod_align.pair import paddle_side, torch_side
@@ -442,7 +442,7 @@ def test_of_nested_modules_the_one_with_the_same_output_is_the_counterpart() -> 
 # ---------------------------------------------------------------- where draws are told apart
 
 
-def drawn(*places: str) -> Draws:
+def drawn(*places: str) -> DrawnShapes:
     return {((place, 0), number): (2, 3) for number, place in enumerate(places)}
 
 

@@ -9,12 +9,12 @@ from hashlib import sha256
 from pathlib import Path
 
 from reprod_align.page import (
+    CodeLine,
     CurvePlot,
     Diagnostic,
     Figures,
     Layer,
     Page,
-    SourceLine,
     StepResult,
     Table,
     TensorPicture,
@@ -50,7 +50,7 @@ def make_layers(count: int, wrong: int) -> list[Layer]:
 def make_page(blocks: int = 6, name: str = "mine.py") -> Page:
     diagnostic = Diagnostic(
         "forward", f"layers.{blocks // 2}.norm", "its inputs agree and its output does not",
-        (SourceLine("PyTorch", "net.py:1", "one(x)"), SourceLine("Paddle", "net.py:2", "two(x)")),
+        (CodeLine("PyTorch", "net.py:1", "one(x)"), CodeLine("Paddle", "net.py:2", "two(x)")),
         "difference 0.1, tolerance 1e-9", ("layers.7", "layers.8"), f"layers.{blocks // 2}.norm",
     )  # fmt: skip
     return Page(

@@ -10,13 +10,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from reprod_align.page import (
-    Case,
+    CodeLine,
     CurvePlot,
     Diagnostic,
     Figures,
+    JUnitCase,
     Layer,
     Page,
-    SourceLine,
     StepResult,
     Table,
 )
@@ -107,11 +107,11 @@ def hostile_page() -> Page:
     layers = [Layer(f"{HOSTILE}{n}", HOSTILE, HOSTILE, forward=figures) for n in range(5)]
     return Page(
         HOSTILE, HOSTILE, False, HOSTILE, [StepResult(*[HOSTILE] * 7)],
-        [Diagnostic(*[HOSTILE] * 3, [SourceLine(*[HOSTILE] * 3)], HOSTILE, [HOSTILE], HOSTILE)] * 2,
+        [Diagnostic(*[HOSTILE] * 3, [CodeLine(*[HOSTILE] * 3)], HOSTILE, [HOSTILE], HOSTILE)] * 2,
         [HOSTILE], layers, 1e-9, replace(make_page().picture or None, name=HOSTILE),  # type: ignore[type-var]
         [CurvePlot(HOSTILE, [0], [1.0], [2.0])],
         [Table(HOSTILE, [HOSTILE], [[HOSTILE]] * 30, note=HOSTILE)],
-        [Case(HOSTILE, HOSTILE, False, HOSTILE)], [HOSTILE], [HOSTILE], [HOSTILE], [],
+        [JUnitCase(HOSTILE, HOSTILE, False, HOSTILE)], [HOSTILE], [HOSTILE], [HOSTILE], [],
         [(HOSTILE, HOSTILE)],
     )  # fmt: skip
 
@@ -184,7 +184,7 @@ def test_what_stands_in_backticks_is_code_and_still_escaped() -> None:
 
 def test_a_line_stands_among_its_neighbours_and_opens_an_editor() -> None:
     around = [(6, "def f():"), (7, "    return one(x, 2)"), (8, "<i>")]
-    line = SourceLine(
+    line = CodeLine(
         "Paddle", "net.py:7", "return one(x, 2)", (7, 16), around, "vscode://file/net.py:7"
     )
     text = render_page(replace(make_page(), diagnostics=[Diagnostic("forward", "a", "b", (line,))]))

@@ -6,7 +6,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from reprod_align.errors import ReprodError
-from reprod_align.page import Case, Page, outputs
+from reprod_align.page import JUnitCase, Page, outputs
 from reprod_align.page.outputs import (
     PAGE_OR_PICTURE,
     add_output_arguments,
@@ -133,7 +133,10 @@ def read(page: Page) -> ElementTree.Element:
 
 
 def test_each_comparison_is_a_test_and_the_verdict_too() -> None:
-    cases = [Case("forward", "outputs", True), Case("loss", "loss", False, "differs by 1")]
+    cases = [
+        JUnitCase("forward", "outputs", True),
+        JUnitCase("loss", "loss", False, "differs by 1"),
+    ]
     root = read(Page("a.py", "diverges", False, "1 finding", cases=cases))
     assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("3", "1", "1")
     verdict = root.find(".//testcase[@name='diverges']/skipped")
@@ -145,16 +148,20 @@ def test_each_comparison_is_a_test_and_the_verdict_too() -> None:
 
 
 def test_a_page_that_failed_without_a_failing_case_fails_by_its_verdict() -> None:
-    root = read(Page("a", "not compared", False, cases=[Case("x", "y", True)]))
+    root = read(Page("a", "not compared", False, cases=[JUnitCase("x", "y", True)]))
     assert root.get("failures") == "1"
     assert read(Page("a", "faithful", True)).get("failures") == "0"
 
 
 def test_one_cause_is_one_failure_and_its_consequences_are_listed() -> None:
     """Of eight comparisons that differ, seven follow from the eighth."""
-    rows = [Case("forward", f"row {number}", False, "1.0", consequence=True) for number in range(7)]
-    rows.append(Case("forward", "fine", True, consequence=True))
-    root = read(Page("a", "diverges", False, cases=[*rows, Case("findings", "norm", False, "eps")]))
+    rows = [
+        JUnitCase("forward", f"row {number}", False, "1.0", consequence=True) for number in range(7)
+    ]
+    rows.append(JUnitCase("forward", "fine", True, consequence=True))
+    root = read(
+        Page("a", "diverges", False, cases=[*rows, JUnitCase("findings", "norm", False, "eps")])
+    )
     assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("10", "1", "8")
     said = [one.get("message") or "" for one in root.iter("skipped")]
     assert len(said) == 8 and all("consequence of what failed: " in one for one in said)
@@ -162,7 +169,9 @@ def test_one_cause_is_one_failure_and_its_consequences_are_listed() -> None:
 
 def test_hostile_names_are_text() -> None:
     root = read(
-        Page(HOSTILE, "v", False, cases=[Case(HOSTILE, HOSTILE + "\x00\ud800", False, HOSTILE)])
+        Page(
+            HOSTILE, "v", False, cases=[JUnitCase(HOSTILE, HOSTILE + "\x00\ud800", False, HOSTILE)]
+        )
     )
     name = root.findall(".//testcase")[0].get("name") or ""
     assert "</script>" in name and "\\x1b" in name and "\\x00\\ud800" in name

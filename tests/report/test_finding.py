@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from reprod_align import align
-from reprod_align.report.finding import Edit, Finding, group_findings, list_finding
+from reprod_align.report.finding import Finding, Suggestion, group_findings, list_finding
 
 import numpy as np
 import paddle
@@ -49,7 +49,7 @@ def test_settings_are_the_title_where_no_cause_is_known_and_a_note_beside_one() 
 def test_the_edit_is_the_fix_and_takes_the_place_of_what_was_tried() -> None:
     tried = replace(LINED, remedy="`4` in place of `3` gives PyTorch's numbers")
     assert "   = fix: `4` in place of `3` gives PyTorch's numbers" in list_finding(tried)
-    edit = Edit("port.py", 12, "3", "2", "reference", "tried")
+    edit = Suggestion("port.py", 12, "3", "2", "reference", "tried")
     assert "   = fix: `2` in place of `3` gives PyTorch's numbers" in list_finding(
         replace(tried, edit=edit)
     )
@@ -105,7 +105,7 @@ def test_layers_of_one_kind_that_differ_in_one_way_are_one_cause() -> None:
 
 
 def test_what_one_edit_mends_is_one_cause_in_whatever_stage_it_shows() -> None:
-    first, other = (Edit("net.py", 3, before, "1e-6", "number", "tried") for before in "ab")
+    first, other = (Suggestion("net.py", 3, before, "1e-6", "number", "tried") for before in "ab")
     found = [
         replace(find(name, name, stage), edit=edit)
         for name, stage, edit in (

@@ -4,7 +4,7 @@ import tracemalloc
 from pathlib import Path
 
 from reprod_align.submission.files import Submission
-from reprod_align.submission.findings import Findings, get_dict, parse, read_object, read_text
+from reprod_align.submission.findings import Verification, get_dict, parse, read_object, read_text
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_a_long_file_is_refused_unread(tmp_path: Path) -> None:
 def test_what_is_no_object_is_a_fault(content: str, told: str, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(content)
-    findings = Findings(tmp_path)
+    findings = Verification(tmp_path)
     assert read_object(Submission(tmp_path, {"a.json": path}), "a.json", findings) == {}
     assert told in findings.faults[0].text
 

@@ -16,7 +16,7 @@ from reprod_align.submission.files import (
     list_files,
     open_submission,
 )
-from reprod_align.submission.findings import EDITED, MISSING, Findings, JudgedStep, StepRow
+from reprod_align.submission.findings import EDITED, MISSING, JudgedStep, StepRow, Verification
 from reprod_align.submission.manifest import check_manifest, pack
 from reprod_align.submission.numbers import check_numbers
 from tests.submission.making import make_submission
@@ -91,7 +91,7 @@ def test_copies(
 
 
 def test_findings_in_words() -> None:
-    findings = Findings(Path("x\x1b.zip"))
+    findings = Verification(Path("x\x1b.zip"))
     assert not findings.passed, "nothing was read"
     findings.rows.append(StepRow(STEPS[0], "passed", "passed", "agrees"))
     assert findings.passed
@@ -138,7 +138,7 @@ def test_a_packed_submission_and_what_is_done_to_it(tmp_path: Path) -> None:
 def kinds(path: Path) -> set[str]:
     """Return the kinds of faults that the pieces find in an archive or a folder."""
     with open_submission(path) as submission:
-        findings = Findings(path)
+        findings = Verification(path)
         judged = [judge_step(submission, step, findings) for step in STEPS]
         check_manifest(submission, findings)
         check_results(submission, judged, findings)
@@ -148,7 +148,7 @@ def kinds(path: Path) -> set[str]:
 
 def test_a_step_without_records_has_nothing_to_hold_a_log_against(tmp_path: Path) -> None:
     logs = make_submission(tmp_path)
-    findings, row = Findings(logs), StepRow(STEPS[0])
+    findings, row = Verification(logs), StepRow(STEPS[0])
     with open_submission(logs) as submission:
         check_logs(submission, JudgedStep(STEPS[0], None, None, None, None), row, findings)
     assert not findings.faults

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from reprod_align.submission.files import open_submission
-from reprod_align.submission.findings import Findings
+from reprod_align.submission.findings import Verification
 from reprod_align.submission.training_logs import check_training_logs
 from tests.submission.making import make_submission, write_training_logs
 
@@ -20,7 +20,7 @@ def logs(tmp_path: Path) -> Path:
 
 def faults(folder: Path) -> list[str]:
     with open_submission(folder) as submission:
-        findings = Findings(folder)
+        findings = Verification(folder)
         check_training_logs(submission, findings)
         return [f"{fault.kind}: {fault.text}" for fault in findings.faults]
 

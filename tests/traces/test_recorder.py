@@ -11,7 +11,7 @@ from reprod_align.backends.torch import side
 from reprod_align.backends.torch import trace as torch_trace
 from reprod_align.errors import ReprodError
 from reprod_align.traces import load_trace
-from reprod_align.traces.recorder import Call, Listener
+from reprod_align.traces.recorder import Listener, ModuleCall
 from reprod_align.traces.sketch import LENGTH
 from tests.traces.bert import LAYER, bert_pair, paddle_loss, record, torch_loss
 
@@ -184,7 +184,9 @@ class Raising(torch.nn.Module):
             return self.after(x)
 
 
-def listen(model: torch.nn.Module, x: torch.Tensor, times: int = 1) -> tuple[list[Call], list]:
+def listen(
+    model: torch.nn.Module, x: torch.Tensor, times: int = 1
+) -> tuple[list[ModuleCall], list]:
     """Return the calls of a model, and (path, what is open) at each beginning and end."""
     heard: list[Any] = []
     listener: Listener = Listener(

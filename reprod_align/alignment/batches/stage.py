@@ -33,7 +33,7 @@ from reprod_align.model.side import Inputs, ModelFailure
 from reprod_align.model.trace import Trace
 from reprod_align.model.watch import Keep
 from reprod_align.report import Finding
-from reprod_align.report.finding import Kind
+from reprod_align.report.finding import FindingKind
 
 import numpy as np
 
@@ -230,7 +230,7 @@ def _judge(
     if not found and not located.float32_inside:
         worst = max(gaps, key=lambda one: one.relative, default=NOT_COMPARABLE)
         text = f"the outputs differ: {worst.words}" if gaps else "no output can be compared"
-        kind: Kind = "outputs" if gaps else "not-comparable"
+        kind: FindingKind = "outputs" if gaps else "not-comparable"
         found = [Finding("forward", "", "", text, worst.difference, worst.tolerance, kind=kind)]
     if found and not findings.report.shares:
         findings.report.shares = located.report.shares

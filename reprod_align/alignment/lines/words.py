@@ -4,7 +4,7 @@ import re
 
 from reprod_align.alignment.lines.divergence import Difference
 from reprod_align.model.source.operation import RETURN, Operation
-from reprod_align.report import Edit
+from reprod_align.report import Suggestion
 
 _LONGEST = 90  # characters of an expression
 
@@ -41,7 +41,7 @@ def _bare(text: str) -> str:
     return re.sub(r"\W|paddle|torch", "", text)
 
 
-def describe_edit(edit: Edit) -> str:
+def describe_edit(edit: Suggestion) -> str:
     """Return what an edit says is different, where it adds a call or takes one out; "" elsewhere."""
     texts = "".join(edit.before.split()), "".join(edit.after.split())
     for sides, (part, whole) in (

@@ -49,8 +49,8 @@ from reprod_align.causes import explain_draws
 from reprod_align.explain.scope import find_owner
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.trace import LeafPair, Trace, is_mask
-from reprod_align.report import Edit, Finding
-from reprod_align.report.finding import Kind, name_place
+from reprod_align.report import Finding, Suggestion
+from reprod_align.report.finding import FindingKind, name_place
 
 _NAMED = 3  # layers in one message
 
@@ -227,7 +227,7 @@ def _explain_numbers(runner: Runner, done: Pass, fault: Fault) -> str:
     return cause
 
 
-def _move_to_owner(runner: Runner, finding: Finding, edit: Edit, fault: Fault) -> Finding:
+def _move_to_owner(runner: Runner, finding: Finding, edit: Suggestion, fault: Fault) -> Finding:
     """Return a finding at the module in whose code its edit stands, where that is one around its place."""
     place = fault.place[1]
     owner = find_owner(runner.port, place, edit.file, edit.line)
@@ -238,7 +238,7 @@ def _move_to_owner(runner: Runner, finding: Finding, edit: Edit, fault: Fault) -
     return replace(finding, torch_name=ours, paddle_name=owner, evidence=text, kind="own-code")
 
 
-def _show_edit(finding: Finding, edit: Edit, plain: str) -> Finding:
+def _show_edit(finding: Finding, edit: Suggestion, plain: str) -> Finding:
     """Return a finding with the edit that mends it, at its line.
 
     plain: the cause that does not hang on the finding's own line.
@@ -254,7 +254,7 @@ def _show_edit(finding: Finding, edit: Edit, plain: str) -> Finding:
     return give_lines(replace(found, paddle_line=None), None, place)
 
 
-def _name_kind(fault: Fault) -> Kind:
+def _name_kind(fault: Fault) -> FindingKind:
     """Return the code of a fault of which no more is known than where and how it shows."""
     if fault.stage == "backward":
         return "gradient-cut" if fault.kind == "cut" else "gradient"
@@ -324,7 +324,7 @@ def _add_unlocated(runner: Runner, findings: Findings, done: Pass, run: PinnedRu
             lines = _find_own_lines(runner, done, run, pair, worst)
             cause = exchanged or lines.words
             both = lines.torch, lines.paddle
-            kind: Kind = "outputs-exchanged" if exchanged else "outputs"
+            kind: FindingKind = "outputs-exchanged" if exchanged else "outputs"
             findings.add("forward", "", "", text, worst, both, kind=kind, cause=cause)
     else:
         wrong = [gradient for gradient in done.gradients if not gradient[2].ok]

@@ -35,7 +35,7 @@ from reprod_align.model.side import ModelFailure
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.making import read_attributes
 from reprod_align.model.source.operation import Operation, Switch, Wanted
-from reprod_align.report import Edit, Finding
+from reprod_align.report import Finding, Suggestion
 
 _CLOSE = 1e-6  # relative: a table may be kept in float32
 _MOST_TENSORS = 8  # runs with another table, for all faults of one pass
@@ -86,7 +86,7 @@ class Experiment:
         is_known: bool,
         is_sure: bool,
         call: SourceLine | None = None,
-    ) -> Edit | None:
+    ) -> Suggestion | None:
         """Return the edit with which a fault is gone and no other comes; None if none is found.
 
         call: where the port's call is written, if the finding names a line of its constructor: what that
@@ -112,7 +112,7 @@ class Experiment:
             return None
         one, code = trial.candidate, Code(self.files.read(trial.file, {}))
         (_, column), last = code.place(one.edit.start), code.place(one.edit.end)
-        return Edit(
+        return Suggestion(
             trial.file, one.line, one.before, one.edit.text, one.kind, "tried", column, *last
         )
 

@@ -26,8 +26,9 @@ from reprod_align.base.blocks import Array
 from reprod_align.base.text import parent
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.source.lines import SourceLine
-from reprod_align.model.source.operation import CallKey, Operation, Wanted, find_consumer
+from reprod_align.model.source.operation import Operation, Wanted, find_consumer
 from reprod_align.model.trace import Call, Trace
+from reprod_align.randomness import CallKey
 
 _RELATIVE = {"float64": 1e-9, "float32": 1e-4}
 """how far equal values may be apart: as in the search for the module"""

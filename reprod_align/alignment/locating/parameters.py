@@ -18,7 +18,7 @@ from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.text import is_within, parent
 from reprod_align.model.trace import Call, find_unpaired
-from reprod_align.report.finding import Kind
+from reprod_align.report.finding import FindingKind
 
 
 def add_parameter_faults(
@@ -65,7 +65,7 @@ def add_parameter_faults(
             )
         elif not text:
             text = f"its gradient differs, although all values at its module agree; {found.words}"
-        kind: Kind = "parameter-frozen" if frozen else "parameter-gradient"
+        kind: FindingKind = "parameter-frozen" if frozen else "parameter-gradient"
         findings.add("backward", name, other, text, found, kind=kind)
 
 

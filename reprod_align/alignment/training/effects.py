@@ -18,12 +18,12 @@ from reprod_align.alignment.training.updates import UpdateGaps, updates_of
 from reprod_align.base.blocks import Array, magnitude
 from reprod_align.base.difference import RELATIVE_TOLERANCE, Gap, gap
 from reprod_align.model.settings import OptimizerSettings, Values
-from reprod_align.model.side import Step
+from reprod_align.model.side import TrainingStep
 
 import numpy as np
 
-State = dict[str, Any]
-Rule = Callable[[Values, State, Any, float, int], Any]
+Moments = dict[str, Any]
+UpdateRule = Callable[[Values, Moments, Any, float, int], Any]
 """settings, state, gradient, learning rate, number of the step from 1 -> what to subtract"""
 
 Moves = list[dict[str, Array]]
@@ -49,7 +49,7 @@ def work_out_moves(
     rule = _RULES.get(kind)
     if rule is None:
         return None
-    value, state, made = np.asarray(start, np.float64), State(), []
+    value, state, made = np.asarray(start, np.float64), Moments(), []
     decay, decoupled = settings.get("weight_decay", 0.0), settings.get("decoupled", False)
     squared = settings.get("l2_decay", 0.0) + (0.0 if decoupled else decay)
     for number, (gradient, rate) in enumerate(zip(gradients, rates, strict=True), 1):
@@ -86,7 +86,7 @@ def clip_gradients(
     }
 
 
-def _sgd(settings: Values, state: State, gradient: Any, rate: float, number: int) -> Any:
+def _sgd(settings: Values, state: Moments, gradient: Any, rate: float, number: int) -> Any:
     momentum = settings["momentum"]
     if not momentum:
         return rate * gradient
@@ -95,7 +95,7 @@ def _sgd(settings: Values, state: State, gradient: Any, rate: float, number: int
     return rate * (gradient + momentum * state["v"] if settings.get("nesterov") else state["v"])
 
 
-def _adam(settings: Values, state: State, gradient: Any, rate: float, number: int) -> Any:
+def _adam(settings: Values, state: Moments, gradient: Any, rate: float, number: int) -> Any:
     first, second = settings["betas"]
     _average(state, "m", first, gradient)
     size = _average(state, "v", second, gradient**2)
@@ -105,13 +105,13 @@ def _adam(settings: Values, state: State, gradient: Any, rate: float, number: in
     return rate / (1 - first**number) * state["m"] / divisor
 
 
-def _adagrad(settings: Values, state: State, gradient: Any, rate: float, number: int) -> Any:
+def _adagrad(settings: Values, state: Moments, gradient: Any, rate: float, number: int) -> Any:
     state["sum"] = state.get("sum", settings["initial_accumulator_value"]) + gradient**2
     rate = rate / (1 + (number - 1) * settings["lr_decay"])
     return rate * gradient / (np.sqrt(state["sum"]) + settings["eps"])
 
 
-def _rmsprop(settings: Values, state: State, gradient: Any, rate: float, number: int) -> Any:
+def _rmsprop(settings: Values, state: Moments, gradient: Any, rate: float, number: int) -> Any:
     size = _average(state, "v", settings["alpha"], gradient**2)
     if settings["centered"]:
         size = size - _average(state, "m", settings["alpha"], gradient) ** 2
@@ -122,7 +122,7 @@ def _rmsprop(settings: Values, state: State, gradient: Any, rate: float, number:
     return rate * state["step"]
 
 
-def _adadelta(settings: Values, state: State, gradient: Any, rate: float, number: int) -> Any:
+def _adadelta(settings: Values, state: Moments, gradient: Any, rate: float, number: int) -> Any:
     rho, eps = settings["rho"], settings["eps"]
     size = _average(state, "v", rho, gradient**2)
     step = np.sqrt(state.get("steps", 0.0) + eps) / np.sqrt(size + eps) * gradient
@@ -130,7 +130,7 @@ def _adadelta(settings: Values, state: State, gradient: Any, rate: float, number
     return rate * step
 
 
-def _adamax(settings: Values, state: State, gradient: Any, rate: float, number: int) -> Any:
+def _adamax(settings: Values, state: Moments, gradient: Any, rate: float, number: int) -> Any:
     (first, second), eps = settings["betas"], settings["eps"]
     _average(state, "m", first, gradient)
     size, faded = np.abs(gradient), second * state.get("u", 0.0)
@@ -139,13 +139,13 @@ def _adamax(settings: Values, state: State, gradient: Any, rate: float, number: 
     return rate / (1 - first**number) * state["m"] / state["u"]
 
 
-def _average(state: State, name: str, keep: float, value: Any) -> Any:
+def _average(state: Moments, name: str, keep: float, value: Any) -> Any:
     """Move the running average `name` towards `value`, and return it."""
     state[name] = keep * state.get(name, 0.0) + (1 - keep) * value
     return state[name]
 
 
-_RULES: Final[Mapping[str, Rule]] = {
+_RULES: Final[Mapping[str, UpdateRule]] = {
     "SGD": _sgd,
     "Adam": _adam,
     "AdamW": _adam,
@@ -162,7 +162,7 @@ class Effects:
     def __init__(
         self,
         start: Mapping[str, Array],
-        taken: Sequence[Step],
+        taken: Sequence[TrainingStep],
         settings: OptimizerSettings,
         other: OptimizerSettings,
     ) -> None:
@@ -257,7 +257,7 @@ def explain_updates(
     runner: Runner,
     findings: Findings,
     gaps: Sequence[UpdateGaps],
-    replayed: Sequence[Step],
+    replayed: Sequence[TrainingStep],
     differences: Sequence[OptimizerDifference],
     effects: Effects,
 ) -> None:
@@ -325,7 +325,7 @@ def _is_float32(
     findings: Findings,
     wrong: Wrong,
     effects: Effects,
-    replayed: Sequence[Step],
+    replayed: Sequence[TrainingStep],
     number: int,
 ) -> bool:
     """Tell whether the updates differ by float32 inside Paddle's kernels alone; note it if so."""

@@ -46,7 +46,7 @@ def agree(rates: Rates, made: Rates) -> bool:
 
 
 @dataclass(frozen=True)
-class Shape:
+class ScheduleShape:
     """A schedule: what it is called, and its numbers by name."""
 
     name: str
@@ -62,17 +62,19 @@ Drawn = tuple[str, Mapping[str, Number], Rates]
 """a shape's name and numbers, and the rates that it gives"""
 
 
-def fit_shape(rates: Rates) -> Shape | None:
+def fit_shape(rates: Rates) -> ScheduleShape | None:
     """Return the simplest shape that gives these rates, one for each step; None if none is known."""
     if len(rates) < _FEWEST or not np.isfinite(rates).all() or not rates.any():
         return None
     return _fit(rates, (*_FALLING, _draw_warm_up))
 
 
-def _fit(rates: Rates, families: "Sequence[Family]") -> Shape | None:
+def _fit(rates: Rates, families: "Sequence[ShapeFamily]") -> ScheduleShape | None:
     times = np.arange(len(rates), dtype=np.float64)
     drawn = (one for family in families for one in family(rates, times))
-    return next((Shape(name, numbers) for name, numbers, made in drawn if agree(rates, made)), None)
+    return next(
+        (ScheduleShape(name, numbers) for name, numbers, made in drawn if agree(rates, made)), None
+    )
 
 
 def _draw_constant(rates: Rates, times: Rates) -> Iterator[Drawn]:
@@ -200,8 +202,8 @@ def _draw_inverse(rates: Rates, times: Rates) -> Iterator[Drawn]:
             yield name, numbers, rates[0] / (1 + gamma * times) ** (1 / power)
 
 
-Family = Callable[[Rates, Rates], Iterator[Drawn]]
-_FALLING: Final[Sequence[Family]] = (
+ShapeFamily = Callable[[Rates, Rates], Iterator[Drawn]]
+_FALLING: Final[Sequence[ShapeFamily]] = (
     _draw_constant, _draw_steps, _draw_exponential, _draw_polynomial, _draw_cosine, _draw_inverse,
 )  # fmt: skip
 
@@ -221,7 +223,7 @@ def _draw_warm_up(rates: Rates, times: Rates) -> Iterator[Drawn]:
             yield f"a {name}, then {rest.name}", {**begin, **_number_rest(rest, peak)}, made
 
 
-def _number_rest(rest: Shape, peak: int) -> dict[str, Number]:
+def _number_rest(rest: ScheduleShape, peak: int) -> dict[str, Number]:
     """Return the numbers of a shape that begins at the peak: lengths end at a step of the whole."""
     numbers: dict[str, Number] = {}
     for key, value in rest.numbers.items():
@@ -316,7 +318,7 @@ def _name_way(rates: Rates) -> str:
     return "fall (no warm-up)" if (changes <= 0).all() else ""
 
 
-def _compare_shapes(ours: Shape, theirs: Shape) -> str:
+def _compare_shapes(ours: ScheduleShape, theirs: ScheduleShape) -> str:
     """Name the numbers in which two fitted shapes differ, or the two shapes."""
     entry = next((slug for name, slug in _ENTRIES.items() if name in ours.name), "")
     if ours.name != theirs.name:

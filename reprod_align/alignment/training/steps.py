@@ -29,7 +29,7 @@ from reprod_align.base.difference import RELATIVE_TOLERANCE, gap
 from reprod_align.base.text import count
 from reprod_align.errors import MissingNameError
 from reprod_align.model.settings import OptimizerSettings
-from reprod_align.model.side import Step
+from reprod_align.model.side import TrainingStep
 from reprod_align.report import Stage
 
 import numpy as np
@@ -42,8 +42,8 @@ _Rates = Sequence[Sequence[float]]  # per step, one for each parameter group
 def compare_rates(
     runner: Runner,
     findings: Findings,
-    taken: Sequence[Step],
-    natural: Sequence[Step],
+    taken: Sequence[TrainingStep],
+    natural: Sequence[TrainingStep],
     first_rates: Set[float],
 ) -> bool:
     """Compare the learning rates of PyTorch's steps and Paddle's; True if they agree.
@@ -157,7 +157,9 @@ def _read_settings(
         return nothing, nothing
 
 
-def _compare_losses(findings: Findings, comparer: UpdateComparer, natural: Sequence[Step]) -> bool:
+def _compare_losses(
+    findings: Findings, comparer: UpdateComparer, natural: Sequence[TrainingStep]
+) -> bool:
     gaps = [
         gap(np.array(a.loss), np.array(b.loss), floor=NOISE * noise[""])
         for a, b, noise in zip(comparer.taken, natural, comparer.noise, strict=True)
@@ -172,7 +174,10 @@ def _check_updates(findings: Findings, gaps: Sequence[UpdateGaps]) -> None:
 
 
 def _grows(
-    before: float, taken: Sequence[Step], natural: Sequence[Step], gaps: Sequence[UpdateGaps]
+    before: float,
+    taken: Sequence[TrainingStep],
+    natural: Sequence[TrainingStep],
+    gaps: Sequence[UpdateGaps],
 ) -> bool:
     """Tell whether the two sides drift apart slowly, as from float32 rounding, and not in one step.
 
@@ -190,8 +195,8 @@ def _grows(
 def _search_elsewhere(
     runner: Runner,
     findings: Findings,
-    taken: Sequence[Step],
-    natural: Sequence[Step],
+    taken: Sequence[TrainingStep],
+    natural: Sequence[TrainingStep],
     gaps: Sequence[UpdateGaps],
 ) -> None:
     """Add a finding for steps that differ though each update agrees, unless rounding explains it.
@@ -218,7 +223,9 @@ def _search_elsewhere(
         findings.add("optimizer", "", "", text, kind="update")
 
 
-def _differs_on_same_weights(runner: Runner, findings: Findings, taken: Sequence[Step]) -> bool:
+def _differs_on_same_weights(
+    runner: Runner, findings: Findings, taken: Sequence[TrainingStep]
+) -> bool:
     """Run the port from PyTorch's weights of every step; add a finding for a loss that differs."""
     for number, step in enumerate(taken):
         trace = runner.run_step(number, taken[number - 1].tensors if number else None)

@@ -13,7 +13,7 @@ from functools import cached_property
 from reprod_align.alignment.runner import Runner, shake
 from reprod_align.base.blocks import Array, magnitude
 from reprod_align.base.difference import Gap, gap
-from reprod_align.model.side import Step
+from reprod_align.model.side import TrainingStep
 from reprod_align.model.store import keep_copy
 
 import numpy as np
@@ -53,7 +53,7 @@ class _Updates(Mapping[str, Array]):
 
 
 def updates_of(
-    steps: Sequence[Step], number: int, start: Mapping[str, Array]
+    steps: Sequence[TrainingStep], number: int, start: Mapping[str, Array]
 ) -> Mapping[str, Array]:
     """Return what step `number` added; `start`: the tensors before the first step."""
     return _Updates(steps[number - 1].tensors if number else start, steps[number].tensors)
@@ -64,7 +64,7 @@ class UpdateComparer:
     """Compares Paddle's updates with those of PyTorch's steps."""
 
     runner: Runner
-    taken: Sequence[Step]
+    taken: Sequence[TrainingStep]
     """PyTorch's"""
 
     @cached_property
@@ -95,11 +95,11 @@ class UpdateComparer:
         """Paddle's tensors before the first step."""
         return self.runner.port_start()
 
-    def compare(self, other: Sequence[Step]) -> list[UpdateGaps]:
+    def compare(self, other: Sequence[TrainingStep]) -> list[UpdateGaps]:
         """Compare each step's update of every paired parameter."""
         return [self._compare_step(other, number) for number in range(len(self.taken))]
 
-    def _compare_step(self, other: Sequence[Step], number: int) -> UpdateGaps:
+    def _compare_step(self, other: Sequence[TrainingStep], number: int) -> UpdateGaps:
         pairing, noise = self.runner.pairing, self.noise[number]
         ours = updates_of(self.taken, number, self.runner.weights)
         theirs = updates_of(other, number, self.port_start)
@@ -116,7 +116,7 @@ class UpdateComparer:
         return found
 
     def leave_out_rounded(
-        self, gaps: Sequence[UpdateGaps], natural: Sequence[Step]
+        self, gaps: Sequence[UpdateGaps], natural: Sequence[TrainingStep]
     ) -> list[UpdateGaps]:
         """Return `gaps` without the elements whose gradient is mere rounding on both sides.
 
@@ -137,7 +137,9 @@ class UpdateComparer:
                 known[-1][name] = torch_name, found
         return known
 
-    def _add_rounded(self, rounded: dict[str, Array], taken: Step, natural: Step) -> None:
+    def _add_rounded(
+        self, rounded: dict[str, Array], taken: TrainingStep, natural: TrainingStep
+    ) -> None:
         """Add, by Paddle's name, the elements at which both gradients of this step are mere rounding."""
         largest = max((magnitude(gradient) for gradient in taken.gradients.values()), default=0.0)
         floor = _ROUNDED * self._epsilon * largest

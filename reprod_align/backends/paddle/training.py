@@ -7,7 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from reprod_align.backends.paddle import private, side
-from reprod_align.backends.recipes import Recipe, choose_outputs, draw_labels, draw_weights
+from reprod_align.backends.recipes import (
+    OptimizerState,
+    Recipe,
+    choose_outputs,
+    draw_labels,
+    draw_weights,
+)
 from reprod_align.base.blocks import Array
 from reprod_align.errors import ReprodError
 
@@ -54,13 +60,10 @@ def restore(model: paddle.nn.Layer, path: str) -> None:
         raise ReprodError(f"the checkpoint lacks {missing[:3]}, and has {unexpected[:3]} too many")
 
 
-State = dict[str, dict[str, Array]]  # kind ("moment1") -> parameter's name -> array
-
-
-def optimizer_state(optimizer: Any, model: nn.Layer) -> State:
+def optimizer_state(optimizer: Any, model: nn.Layer) -> OptimizerState:
     """Return a copy of what the optimizer keeps of the model's parameters, before the first step too."""
     _make_accumulators(optimizer, model)
-    state: State = {}
+    state: dict[str, dict[str, Array]] = {}
     for name, parameter in model.named_parameters():
         for kind, held in private.read_accumulators(optimizer).items():
             if parameter.name in held:

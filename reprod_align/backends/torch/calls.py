@@ -45,11 +45,11 @@ def float32_requests(note: Callable[[], None], answered: bool) -> Iterator[None]
 
     Seen are dtypes handed to PyTorch's functions and tensor methods, and `Tensor.float()`.
     """
-    with _Seen(note, answered):
+    with _FunctionListener(note, answered):
         yield
 
 
-class _Seen(TorchFunctionMode):  # type: ignore[misc]
+class _FunctionListener(TorchFunctionMode):  # type: ignore[misc]
     def __init__(self, note: Callable[[], None], answered: bool) -> None:
         super().__init__()
         self._note, self._answered = note, answered

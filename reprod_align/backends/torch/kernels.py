@@ -28,11 +28,11 @@ def mended_kernels(note: Callable[[str], None]) -> Iterator[None]:
     """Give the wider type's result in the block where a kernel contradicts itself; `note` says where."""
     if not sees_operators():
         miss_operators()
-    with _Mended(note):
+    with _MendedKernel(note):
         yield
 
 
-class _Mended(DispatchMode):
+class _MendedKernel(DispatchMode):
     def __init__(self, note: Callable[[str], None]) -> None:
         super().__init__()
         self._note = note

@@ -6,7 +6,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from reprod_align.backends.recipes import Recipe, choose_outputs, draw_labels, draw_weights
+from reprod_align.backends.recipes import (
+    OptimizerState,
+    Recipe,
+    choose_outputs,
+    draw_labels,
+    draw_weights,
+)
 from reprod_align.backends.torch import side
 from reprod_align.base.blocks import Array
 from reprod_align.errors import ReprodError
@@ -51,12 +57,9 @@ def restore(model: torch.nn.Module, path: str) -> None:
         raise ReprodError(f"the checkpoint does not fit: {error}") from error
 
 
-State = dict[str, dict[str, Array]]  # kind ("exp_avg") -> parameter's name -> array
-
-
-def optimizer_state(optimizer: Any, model: nn.Module) -> State:
+def optimizer_state(optimizer: Any, model: nn.Module) -> OptimizerState:
     """Return a copy of what the optimizer keeps of the model's parameters; {} before the first step."""
-    state: State = {}
+    state: dict[str, dict[str, Array]] = {}
     for name, parameter in model.named_parameters():
         for kind, value in optimizer.state.get(parameter, {}).items():
             if isinstance(value, torch.Tensor):

@@ -7,8 +7,8 @@ from typing import Any, Final, Literal
 
 from reprod_align.base.blocks import Array
 from reprod_align.model.source.lines import SourceLine
+from reprod_align.randomness import CallKey
 
-CallKey = tuple[str, int]
 """a module's dotted name, and the number of its call"""
 Which = Literal["inputs", "outputs"]
 LOSS: Final[CallKey] = ("", -1)
