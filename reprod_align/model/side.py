@@ -25,7 +25,7 @@ from reprod_align.randomness import KeyedDraws
 import numpy as np
 
 Inputs = Mapping[str, Array] | tuple[Array, ...]
-Value = TypeVar("Value")
+T = TypeVar("T")
 
 
 _LACKS_NAME = f"{MissingNameError.__name__}: "
@@ -97,12 +97,12 @@ class ModelInfo:
     stock: frozenset[str]
     """the modules that are the framework's own layers, unchanged"""
 
-    def find(self, known: Mapping[str, Value], name: str) -> Value | None:
+    def find(self, known: Mapping[str, T], name: str) -> T | None:
         """Return what is known of a tensor, under any of its names; None if nothing is."""
         found = (known.get(other) for other in (name, *self.other_names(name)))
         return next((value for value in found if value is not None), None)
 
-    def spread(self, known: Mapping[str, Value]) -> dict[str, Value]:
+    def spread(self, known: Mapping[str, T]) -> dict[str, T]:
         """Return what is known of the tensors under every name of theirs."""
         found = ((name, self.find(known, name)) for name in self.tensors)
         return {name: value for name, value in found if value is not None}

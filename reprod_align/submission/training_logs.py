@@ -35,7 +35,7 @@ _NAMED = 3
 
 
 @dataclass(frozen=True)
-class _LogLine:
+class _LoggedNumbers:
     step: int
     epoch: int
     numbers: Mapping[str, float]
@@ -43,9 +43,9 @@ class _LogLine:
 
 @dataclass
 class _TrainingLog:
-    steps: list[_LogLine] = field(default_factory=list)
+    steps: list[_LoggedNumbers] = field(default_factory=list)
     """with a loss"""
-    epochs: list[_LogLine] = field(default_factory=list)
+    epochs: list[_LoggedNumbers] = field(default_factory=list)
     """with results"""
 
     @property
@@ -128,7 +128,7 @@ def _read(path: Path) -> _TrainingLog:
     return log
 
 
-def _read_line(line: bytes) -> _LogLine:
+def _read_line(line: bytes) -> _LoggedNumbers:
     """Return a line; ValueError if it is no object of numbers with a step and an epoch."""
     found = json.loads(line)
     if not isinstance(found, dict):
@@ -143,7 +143,7 @@ def _read_line(line: bytes) -> _LogLine:
         isinstance(one, bool) or not isinstance(one, (int, float)) for one in found.values()
     ):
         raise ValueError("a line holds something else than numbers")
-    return _LogLine(place[0], place[1], {name: float(value) for name, value in found.items()})
+    return _LoggedNumbers(place[0], place[1], {name: float(value) for name, value in found.items()})
 
 
 def _list_curves(record: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
