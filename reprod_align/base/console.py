@@ -191,7 +191,7 @@ def quieten() -> None:
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     # paddlenlp sets its logger's level itself, at import: a filter survives that, a level doesn't
-    logging.getLogger("PaddleNLP").addFilter(_is_error)
+    logging.getLogger("PaddleNLP").addFilter(lambda line: line.levelno >= logging.ERROR)
 
 
 @contextmanager
@@ -203,7 +203,3 @@ def without_warnings() -> Iterator[None]:
     with warnings.catch_warnings(record=True):  # record: some libraries set filters of their own
         warnings.simplefilter("ignore")
         yield
-
-
-def _is_error(line: logging.LogRecord) -> bool:
-    return line.levelno >= logging.ERROR

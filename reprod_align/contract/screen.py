@@ -314,7 +314,7 @@ class _Screen(ast.NodeVisitor):
 
     def visit_Try(self, node: ast.Try) -> None:  # noqa: N802, D102
         for handler in node.handlers:
-            if self._is_broad(handler.type) and not _raises(handler.body):
+            if self._is_broad(handler.type) and not isinstance(handler.body[-1], ast.Raise):
                 self.note(handler, "swallows-exceptions", "catches every exception")
         if any(isinstance(one, (ast.Return, ast.Break, ast.Continue)) for part in node.finalbody
                for one in ast.walk(part)):  # fmt: skip
@@ -349,8 +349,3 @@ def _names_a_class(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
         return isinstance(node.func, ast.Name) and node.func.id == "type"
     return isinstance(node, ast.Attribute) and node.attr == "__class__"
-
-
-def _raises(body: Sequence[ast.stmt]) -> bool:
-    """Tell whether a handler's last statement raises."""
-    return isinstance(body[-1], ast.Raise)

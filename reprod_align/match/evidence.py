@@ -140,15 +140,12 @@ def _make_owner(
     convention = settings.convention or framework
     laid = matrix_axes(settings.kind, settings.class_name, convention, path in info.stock)
     axes = {role: laid if role in _MATRICES else "" for role in tensors}
-    axes |= {
-        role: matrix_axes("Linear", "", convention) for role in tensors if _is_projection(role)
-    }
+    for role in tensors:
+        if role.startswith(
+            "weight_hr"
+        ):  # an LSTM's projection: Paddle keeps it as a Linear's weight
+            axes[role] = matrix_axes("Linear", "", convention)
     return Owner(path, settings.kind, tensors, axes)
-
-
-def _is_projection(role: str) -> bool:
-    """Tell whether a tensor projects an LSTM's state: Paddle keeps it as a Linear's weight."""
-    return role.startswith("weight_hr")
 
 
 def _find_places(info: ModelInfo, order: Sequence[str]) -> dict[str, tuple[int, int]]:

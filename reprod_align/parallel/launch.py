@@ -148,7 +148,10 @@ class Ranks:
             if rank is None:
                 failed = [r for r, one in answers.items() if isinstance(one, ReprodError)]
                 if failed:
-                    self._strand(failed[0], answers[failed[0]])
+                    # the others hang in a collective that the rank which failed never enters
+                    self.broken = RankFailure(
+                        f"rank {failed[0]} raised and the others wait for it: {answers[failed[0]]}"
+                    )
                     return [answers.get(r, answers[failed[0]]) for r in range(self.mesh.size)]
                 late = next(r for r in range(self.mesh.size) if r not in answers)
                 waited = f"has not answered for {self._limit:.0f} s"
@@ -169,10 +172,6 @@ class Ranks:
         left = max(0.0, deadline - time.monotonic())
         ready = wait(list(silent), left)
         return silent[ready[0]] if ready else None  # type: ignore[index]
-
-    def _strand(self, rank: int, error: ReprodError) -> None:
-        """Note that the other ranks hang in a collective that a rank which failed never enters."""
-        self.broken = RankFailure(f"rank {rank} raised and the others wait for it: {error}")
 
     # ------------------------------------------------------------------ beginning and end
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from reprod_align.page import Page, describe_run
 from reprod_align.page.plots import Axes, Figure, MaxNLocator, encode_figure
-from reprod_align.significance.report import NativeReport, SideResult
+from reprod_align.significance.report import NativeReport
 
 _SIDES: Final = (("PyTorch", "#0969da", -0.08), ("Paddle", "#cf222e", 0.08))
 
@@ -39,15 +39,11 @@ def _draw_sides(axes: Axes, report: NativeReport) -> None:
         places = [number + shift for number in range(1, len(side.accuracies) + 1)]
         axes.plot(places, side.accuracies, "o", color=color, label=name)
         axes.axhline(side.mean, color=color, linewidth=1)
-        _draw_interval(axes, side, color)
+        if side.interval is not None:
+            axes.axhspan(side.interval.low, side.interval.high, color=color, alpha=0.12)
     axes.set(xlabel="run", ylabel="accuracy", title="accuracies, mean and its interval")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(frameon=False)
-
-
-def _draw_interval(axes: Axes, side: SideResult, color: str) -> None:
-    if side.interval is not None:
-        axes.axhspan(side.interval.low, side.interval.high, color=color, alpha=0.12)
 
 
 def _draw_difference(axes: Axes, report: NativeReport) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from reprod_align.curves.log import CurveError, CurveLog, Points
-from reprod_align.curves.readers.format import EPOCH_NAMES, Format, Head, Runs
+from reprod_align.curves.readers.format import EPOCH_NAMES, Format, Runs
 
 _METRICS: Final = "metrics"
 _ABOUT: Final = "meta.yaml"
@@ -76,10 +76,6 @@ def _find_runs(folder: Path, files: Sequence[Path]) -> Runs:
     ]
 
 
-def _is_metric(head: Head) -> bool:
-    return _FIRST.match(head.text) is not None
-
-
 MLFLOW: Final = Format(
     "MLflow",
     read_mlflow,
@@ -88,6 +84,6 @@ MLFLOW: Final = Format(
         "needs no package",
     ),
     ("MLflow 一次运行的目录 `mlruns/EXPERIMENT/RUN`，或单个指标的文件", "不需要安装任何包"),
-    _is_metric,
+    lambda head: _FIRST.match(head.text) is not None,
     _find_runs,
 )
