@@ -321,7 +321,7 @@ def _complete(runner: Runner, done: Pass) -> Pass:
 
 
 def _forget_details(runner: Runner) -> None:
-    """Keep of PyTorch's run in eval mode what is asked for after its stage: outputs, and what has no pair."""
+    """Drop what no later stage reads of PyTorch's run in eval mode: outputs stay, and unpaired gradients."""
     expected, pairing = runner.expected, runner.pairing
     left = {other for n in pairing.match.torch_left for other in pairing.torch.other_names(n)}
     expected.gradients = {n: array for n, array in expected.gradients.items() if n in left}

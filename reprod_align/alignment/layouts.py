@@ -231,7 +231,7 @@ def _classes_of(pair: TensorPair, pairing: Pairing) -> tuple[str, str, str]:
 def _known_classes(
     verdicts: Mapping[TensorPair, bool | None], pairing: Pairing
 ) -> dict[tuple[str, str, str], bool]:
-    """Return the classes all of whose modules that can tell say the same."""
+    """Return the classes whose modules agree on how the weight lies, leaving out modules that cannot tell."""
     said: dict[tuple[str, str, str], set[bool]] = defaultdict(set)
     for pair, turns in verdicts.items():
         if turns is not None:

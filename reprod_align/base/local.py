@@ -230,7 +230,7 @@ def judge(
 def find_beyond(expected: Array, actual: Array, allowance: Allowance, found: Gap) -> Gap | None:
     """Return the element that exceeds the tolerance of its own place the most; None if all are within.
 
-    found: the result of `gap`. Where that failed and nothing stands apart, it says all there is to say: None.
+    found: the result of `gap`. None also where that failed and nothing stands apart: it says enough then.
     """
     if not 0 < found.tolerance < math.inf or not found.difference > allowance.floor:
         return None
@@ -301,7 +301,7 @@ class _LocalTolerances:
         return _SEEN * float(np.median(seen)) if seen.size else 0.0
 
     def find_scale(self, at: int, difference: float, tolerance: float) -> float:
-        """Return what the difference of element number `at` is to be set against."""
+        """Return the magnitude to which the difference of element number `at` is relative."""
         size = float(np.abs(self.expected.flat[at]))
         if any(group.low <= size <= group.high for group in self.sizes.apart):
             return size

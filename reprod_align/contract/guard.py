@@ -375,7 +375,7 @@ def find_name_code(module: str, name: str) -> str:
 
 
 def look_up(lookups: Sequence[DottedName], packages: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield the code of a refusal, and where and what, for each name that leads where no port may go."""
+    """Yield a refusal for each name that leads where no port may go: its code, its place, and why."""
     for one in lookups:
         found = _judge(one, packages)
         if found is not None:

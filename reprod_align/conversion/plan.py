@@ -160,7 +160,7 @@ class _Planner:
         self.note(rule, taken[0].dtype, ours, theirs, rule.words)
 
     def compare_twin(self, name: str, rule: TensorPair, taken: tuple[Stored, ...], at: int) -> None:
-        """Require that two rules, or two parts of one, make the same of what is one tensor elsewhere."""
+        """Require that two rules, or two parts of one, give the same numbers for one tensor of the target."""
         other, before, place = self.plan.made[name]
         first = other.make([tensor.read() for tensor in before], self.plan.to)[place]
         second = rule.make([tensor.read() for tensor in taken], self.plan.to)[at]

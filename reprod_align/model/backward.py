@@ -30,10 +30,10 @@ _BY_MODE = ("batch_norm", "batchnorm", "rrelu", "rnn")
 def digest_graph(
     framework: ModuleType, tensors: Iterable[Any], given: Iterable[Any] = ()
 ) -> str | None:
-    """Return what only an equal graph behind `tensors` has too.
+    """Return a digest of the graph behind `tensors`: only equal graphs have the same.
 
-    given: leaves that count as constants. None: the graph does not tell what a backward pass does,
-    since the user's own code, or the mode, takes part in it.
+    given: leaves that count as constants. None where the graph does not tell what a backward pass
+    does: the user's own code takes part in it, or the mode.
     """
     roots = [node for node in map(framework.gradient_node, tensors) if node is not None]
     constant = {framework.node_key(framework.gradient_node(tensor)) for tensor in given}

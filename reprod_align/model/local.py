@@ -82,7 +82,7 @@ class LocalSide:
 
     @property
     def local(self) -> "LocalSide":
-        """This side: what stands in its place (one that announces its work) tells so where it is."""
+        """This side itself; a stand-in that announces the work passes on the side that it stands for."""
         return self
 
     def with_model(self, model: Any) -> "LocalSide":
@@ -117,7 +117,7 @@ class LocalSide:
         return self._held.copy_values()
 
     def saved_names(self) -> dict[str, str]:
-        """Return what the state dict calls its tensors, each with the model's own name of it."""
+        """Return the state dict's names, each with the name that the model gives the tensor."""
         names = {id(held.tensor): held.name for held in self._held}
         saved = self.fw.saved_tensors(self.model)
         return {name: names.get(id(tensor), "") for name, tensor in saved}
@@ -158,7 +158,7 @@ class LocalSide:
         return self._held.copy_gradients()
 
     def mend_kernels(self, mends: bool) -> list[str]:
-        """Let no kernel that contradicts itself have its way from now on; return which did so far."""
+        """Correct kernels from now on; see `Side.mend_kernels`."""
         noted, self._mended = self._mended or {}, {} if mends else None
         return list(noted)
 
@@ -221,7 +221,7 @@ class LocalSide:
     ) -> Iterator[None]:
         """Work in `dtype`; see `Side.working`.
 
-        OriginalValues back afterwards: weights, buffers, gradients, dtypes, train and eval modes, attributes,
+        Afterwards these are as before: weights, buffers, gradients, dtypes, train and eval modes, attributes,
         the frameworks', numpy's and Python's random states.
         """
         callables = (self.loss, self.optimizer, self.scheduler)
@@ -284,7 +284,7 @@ class LocalSide:
 
     @contextmanager
     def _share(self, draws: KeyedDraws) -> Iterator[None]:
-        """Share the draws in the block; that they can't be is known at its end, and no user's code raises."""
+        """Share the random draws in the block. One that cannot be shared raises ModelFailure at its end."""
         try:
             with self.shared_random(draws):
                 yield

@@ -221,7 +221,7 @@ class OperationRecorder:
                 )
 
     def end(self, call: Call, output: Any, passed: Any) -> None:
-        """Note that a module returned; output: its own; passed: what goes on."""
+        """Note that a module returned `output`; passed: what its caller is given, which a pin may replace."""
         if call.key in self.wanted.calls and self._returned is not None:
             with self.paused():
                 taken = self._taken(output)

@@ -62,7 +62,7 @@ class ModelFailure(ReprodError):
 
     @property
     def reason(self) -> str:
-        """What it says; of a missing name that line alone: nothing of the user's raised."""
+        """What to tell the user; where a framework lacks a name, that alone: no code of the user's raised."""
         return self.text.removeprefix(_LACKS_NAME) if self.lacks_name else str(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -188,9 +188,9 @@ class Side(Protocol):
         """Return every parameter and buffer by name, in the framework's own layout."""
 
     def saved_names(self) -> dict[str, str]:
-        """Return what the state dict calls its tensors, each with the model's own name of it.
+        """Return the state dict's names, each with the name that the model gives the tensor.
 
-        The own name is "" where the state dict holds something that the model computes.
+        That is "" where the state dict holds something that the model computes.
         """
 
     def read_given(self) -> Mapping[str, Array]:
@@ -259,7 +259,7 @@ class Side(Protocol):
         """Return where the user's code makes the optimizer or the scheduler, or computes the loss."""
 
     def mend_kernels(self, mends: bool) -> list[str]:
-        """Let no kernel that contradicts itself have its way from now on; return which did so far.
+        """Begin, or end, to correct kernels that contradict themselves; return those met so far, in words.
 
         PyTorch's side alone can: see `backends.torch.kernels`.
         """
@@ -314,7 +314,7 @@ def may_have_gradient(array: Array) -> bool:
 
 
 def has_few_values(array: Array) -> bool:
-    """Tell whether an input can be a mask: the frameworks' ways to hide need not have one gradient."""
+    """Tell whether an input can be a mask, whose gradient depends on how a framework hides places."""
     return len(np.unique(array)) <= min(_MASK_VALUES, array.size - 1)
 
 

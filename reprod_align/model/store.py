@@ -230,9 +230,9 @@ def keep_copy(array: Array) -> Array:
 
 
 def keep_own(array: Array) -> Array:
-    """Return an array that is the caller's alone as `keep_copy` does, uncopied where there is room.
+    """Return an array that nothing else uses: itself where memory has room, else as `keep_copy` does.
 
-    A large one with few rows that are not zero takes memory for these alone.
+    A large array with few rows that are not zero takes memory for these rows alone.
     """
     if array.nbytes < _LARGE:
         return array
@@ -320,7 +320,7 @@ def _write(file: Any, data: Array) -> None:
 
 
 class Shelf:
-    """Keeps copies of arrays, equal ones once: what one module returns, the next one takes."""
+    """Keeps copies of arrays, of equal arrays one: what a module returns is often another's input."""
 
     def __init__(self) -> None:
         """Begin with an empty one."""

@@ -80,9 +80,9 @@ class Trace:
         return any(call.inputs for call in self.calls)
 
     def digest(self, whole: bool = True) -> str:
-        """Return what only a run with the same outputs, gradients and buffers, bit by bit, has too.
+        """Return a digest of the outputs, gradients and buffers: equal for runs that agree bit by bit.
 
-        whole: False: of the outputs alone, which are read much faster.
+        whole: False: a digest of the outputs alone, which takes much less time.
         """
         made = hashlib.blake2b(digest_size=16)
         outputs = {name: leaf.array for name, leaf in self.outputs.items()}

@@ -113,9 +113,9 @@ def unread_items(record: Mapping[str, Any]) -> ItemsView[str, Any]:
 
 
 def read_arrays(record: Mapping[Any, npt.ArrayLike]) -> dict[str, Array]:
-    """Return a record's arrays by name, unread; 1 beside "1" is "1 (int)", so that neither hides the other.
+    """Return a record's arrays by name, unread. The key 1 beside "1" is named "1 (int)".
 
-    A tensor of either framework becomes an array, and what is neither an array of dtype object.
+    A tensor of either framework becomes an array; any other value becomes an array of dtype object.
     """
     items = unread_items(record)
     texts = {key for key, _ in items if isinstance(key, str)}

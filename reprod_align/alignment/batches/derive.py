@@ -205,7 +205,7 @@ def _move_one(given: Given, accepts: Accepts) -> list[Batch]:
 
 
 def _change_count(given: Given, accepts: Accepts, examples: int) -> tuple[Given, list[Batch]]:
-    """Return a few examples, which will do from then on, and a batch of one; of two if one is given."""
+    """Return a few examples, enough for all later batches, and a batch of one; of two if one is given."""
     if not given.count:
         return given, []
     if given.count == 1:

@@ -232,7 +232,7 @@ class _Search:
         return Difference(how, ours, theirs, sure, take_the_same=same)
 
     def _is_passed_by(self, theirs: Operation) -> bool:
-        """Tell whether the reference hands on what a call takes where the port hands on its result."""
+        """Tell whether the reference goes on with the input of a call where the port uses its result."""
         if len(theirs.inputs) != 1 or len(theirs.outputs) != 1 or self._is_lacking(theirs):
             return False
         made = theirs.outputs[0]

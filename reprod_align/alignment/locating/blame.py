@@ -85,10 +85,10 @@ def locate(runner: Runner, findings: Findings, done: Pass) -> Trace:
 
 
 def search(runner: Runner, findings: Findings, done: Pass) -> bool:
-    """Add findings for modules at fault whose fault outputs and gradients hide; True if any is.
+    """Add findings for faulty modules whose outputs and gradients still agree; True if there are any.
 
-    A large fault would show if it were one: it is made and undone inside modules that the two sides
-    divide in other ways, and left aside.
+    Large differences are left aside: a fault of that size would reach the outputs. They arise inside
+    modules that the two sides divide differently, and vanish there again.
     """
     free, given = run_pinned(runner, done)
     faults = find_forward_faults(free, given, done.training and findings.eval_agrees)

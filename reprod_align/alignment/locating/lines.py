@@ -85,9 +85,9 @@ class LineFinder:
         self._shown = [fault.calls for fault in faults]
 
     def find(self, fault: Fault) -> Lines:
-        """Return the lines of one of the faults; empty ones where its code tells nothing.
+        """Return the lines of one of the faults; empty ones where the module's code tells nothing.
 
-        Then the line is where the module is made: so too where the module is set otherwise.
+        The line is then where the module is made, as it is where a setting of the module differs.
         """
         scope, place = self._scopes[id(fault)], fault.place
         pairing = self._runner.pairing
@@ -216,7 +216,7 @@ class LineFinder:
     def _find_mask(
         self, fault: Fault, scope: CallPair, theirs: Sequence[Operation]
     ) -> Difference | None:
-        """Return the call that makes the mask that the scope's code hands on."""
+        """Return the call that makes the mask that the scope's code passes to a module."""
         calls: CallPair | None = fault.calls
         while calls is not None and calls.theirs is not scope.theirs:
             due = [leaf.array for leaf in calls.ours.inputs.values() if not leaf.differentiable]
@@ -240,7 +240,7 @@ class LineFinder:
         return keys
 
     def _find_targets(self, fault: Fault, scope: CallPair) -> Iterator[_Target]:
-        """Yield the wrong values: the fault's own, or those that the scope's code hands on."""
+        """Yield the wrong values: the fault's own, or those that the scope's code passes to a module."""
         if fault.kind != "mask" and fault.actual is not None and fault.expected is not None:
             calls = scope if fault.calls.theirs is scope.theirs else fault.calls
             which: Which = "outputs" if calls is scope else "inputs"

@@ -158,7 +158,7 @@ def float32_requests(note: Callable[[], None], answered: bool) -> Iterator[None]
 
     Seen are dtypes handed to the operators that all casts and new tensors come from, and to
     `paddle.to_tensor`, and operators that make float32 of integers and round on the way. Zeros and
-    ones are float64 in any case: it is no other number, and float64 beside it would raise.
+    ones become float64 in any case: the number stays the same, and float32 beside float64 would raise.
     """
     with ExitStack() as stack:
         for owner, name in (*((OPERATORS, name) for name in _OPERATORS), (paddle, "to_tensor")):

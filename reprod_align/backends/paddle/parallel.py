@@ -295,7 +295,7 @@ class Border(NamedTuple):
 
 
 def start_engine(degrees: dict[str, int]) -> list[str]:
-    """Start `fleet` with these degrees ("dp_degree", "mp_degree"); return what stands in for kernels."""
+    """Start `fleet` with these degrees ("dp_degree", "mp_degree"); return the kernels that are replaced."""
     strategy = fleet.DistributedStrategy()
     strategy.hybrid_configs = {"pp_degree": 1, **degrees}
     stands_in = [] if paddle.is_compiled_with_cuda() else stand_in()

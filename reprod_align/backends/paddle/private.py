@@ -55,7 +55,7 @@ def _import_hybrid() -> Any:
 
 
 def _list_made(kind: Any) -> Any:
-    """Return what has the attributes that a class gives its objects."""
+    """Return a stand-in for an object of a class: it has the attributes that the constructor names."""
     return SimpleNamespace(**dict.fromkeys(kind.__init__.__code__.co_names))
 
 

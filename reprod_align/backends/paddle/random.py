@@ -80,7 +80,7 @@ def shared_random(draws: Draws) -> Iterator[None]:
 
 
 def fingerprint_stream() -> str:
-    """Return what tells the state of the random stream now in force from another's."""
+    """Return a fingerprint of the random stream now in force: equal for streams in equal states."""
     words = str(paddle.get_rng_state()[0]).split()
     numbers = [word for word in words if not word.startswith("0x")]  # an address in this process
     return hashlib.blake2b(" ".join(numbers).encode(), digest_size=8).hexdigest()

@@ -175,7 +175,7 @@ def _keeps_nodes() -> bool:
 
 
 def node_key(node: Any) -> int:
-    """Return what tells a node from all others; of a leaf, in every pass the same."""
+    """Return a key that no other node has; a leaf has the same one in every pass."""
     return int(node.node_ptr())
 
 
@@ -219,7 +219,7 @@ def count_changes(tensor: paddle.Tensor) -> int:
 
 
 def overwrite(tensor: paddle.Tensor, values: paddle.Tensor) -> None:
-    """Change a tensor in place to other values, to which its gradient goes from there on."""
+    """Give a tensor other values in place; its gradient flows to these from there on."""
     paddle.assign(values, tensor)
 
 

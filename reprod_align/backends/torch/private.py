@@ -157,7 +157,7 @@ def is_batched(tensor: torch.Tensor) -> bool:
 
 
 def switch_compiler_off() -> AbstractContextManager[Any]:
-    """Return the block in which the compiler leaves what it meets as it is: before `set_stance`."""
+    """Return a block in which nothing is compiled, for a PyTorch that has no `set_stance` yet."""
     config = look_up(sys.modules["torch._dynamo"], "config")
     made: AbstractContextManager[Any] = config.patch(disable=True)
     return made

@@ -128,7 +128,7 @@ def gradient_node(tensor: torch.Tensor) -> Any:
 
 
 def node_key(node: Any) -> int:
-    """Return what tells a node from all others; of a leaf, in every pass the same."""
+    """Return a key that no other node has; a leaf has the same one in every pass."""
     return id(node.variable) if is_leaf(node) else id(node)
 
 
@@ -170,7 +170,7 @@ def count_changes(tensor: torch.Tensor) -> int:
 
 
 def overwrite(tensor: torch.Tensor, values: torch.Tensor) -> None:
-    """Change a tensor in place to other values, to which its gradient goes from there on."""
+    """Give a tensor other values in place; its gradient flows to these from there on."""
     tensor.copy_(values)
 
 
