@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from reprod_align.report import Check, Edit, Finding, Report
+from reprod_align.report import Check, Finding, Report, Suggestion
 from reprod_align.report.pages import render_sarif
 
 import jsonschema
@@ -24,7 +24,7 @@ def read(*findings: Finding) -> dict[str, Any]:
 
 def write_port(folder: Path, name: str = "my port.py") -> Finding:
     (folder / name).write_text(PORT, encoding="utf-8")
-    edit = Edit(str(folder / name), 2, "scale", "2 * scale", "reference", "tried", 23, 2, 28)
+    edit = Suggestion(str(folder / name), 2, "scale", "2 * scale", "reference", "tried", 23, 2, 28)
     code = "é = 1; return x * scale"
     return Finding(
         "forward", "a", "b", "far apart", 0.5, 1e-9, "net.py:7", f"{name}:2", "return x * 2", code,
