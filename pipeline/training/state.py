@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from reprod_align.base.safetensors import read_tensors, write_tensors
+from reprod_align.base.files import read_tensors, write_tensors
 from reprod_align.errors import ReprodError
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Where PyTorch and Paddle differ, as running code: one source for the table, `audit` and the causes.
 
 Importing it imports neither framework. Here are all entries, in the order of the pages, and how one is
-found; `running` runs them.
+found; `entry` says what one is, and runs it.
 """
 
 import difflib

@@ -7,8 +7,7 @@ from typing import Any
 
 from reprod_align.api import TOPICS, list_entries, list_topic, read_title
 from reprod_align.api.calls import find_rows
-from reprod_align.api.entry import DATA_NOTE, Entry
-from reprod_align.api.running import NOT_RUN, EntryOutcome, list_versions, run
+from reprod_align.api.entry import DATA_NOTE, NOT_RUN, Entry, EntryOutcome, list_versions, run_entry
 from reprod_align.base.files import whole_file
 from reprod_align.errors import ReprodError
 
@@ -166,7 +165,7 @@ def write_pages(folder: Path) -> list[str]:
 
     Raises ReprodError if an entry does not hold, before anything is written.
     """
-    pages = make_pages({entry.slug: run(entry) for entry in list_entries()})
+    pages = make_pages({entry.slug: run_entry(entry) for entry in list_entries()})
     for name, text in pages.items():
         with whole_file(folder / name) as handle:
             handle.write(text.encode())

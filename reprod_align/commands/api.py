@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reprod_align import api
-from reprod_align.api import calls, pages, running
-from reprod_align.api.entry import Entry
+from reprod_align.api import calls, pages
+from reprod_align.api.entry import Entry, run_entry
 from reprod_align.base.files import as_json
 from reprod_align.commands.arguments import add_json_argument
 from reprod_align.errors import ReprodError
@@ -49,7 +49,7 @@ def _show(options: Namespace) -> int:
     if len(found) > 1:
         return _print_list(options, found)
     entry = found[0]
-    outcome = running.run(entry)
+    outcome = run_entry(entry)
     if options.json:
         print(as_json(pages.as_data(entry, outcome), ensure_ascii=False))
     else:

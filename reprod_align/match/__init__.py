@@ -23,8 +23,14 @@ from reprod_align.match.modules import (
     pair_by_value,
     pair_modules,
 )
-from reprod_align.match.names import map_name, pair_by_map, pair_by_name, pair_single_tensors
-from reprod_align.match.order import group_look_alikes, pair_by_order
+from reprod_align.match.owners import (
+    group_look_alikes,
+    map_name,
+    pair_by_map,
+    pair_by_name,
+    pair_by_order,
+    pair_single_tensors,
+)
 from reprod_align.match.tensor_pair import Match, Shape, TensorPair
 
 __all__ = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from reprod_align.base.text import last_part, parent, similarity, tokens
 from reprod_align.match.evidence import Evidence, Owner
-from reprod_align.match.names import are_same_family
+from reprod_align.match.owners import are_same_family
 from reprod_align.match.tensor_pair import Match, Shape, TensorPair
 
 _ORDER = ("q", "k", "v")

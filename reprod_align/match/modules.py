@@ -23,7 +23,7 @@ from reprod_align.base.text import (
     tokens,
 )
 from reprod_align.match.evidence import Evidence
-from reprod_align.match.order import align_sequences, is_taken
+from reprod_align.match.owners import align_sequences, is_taken
 from reprod_align.match.tensor_pair import Match
 from reprod_align.model.side import ModelInfo
 from reprod_align.model.trace import Call, Trace

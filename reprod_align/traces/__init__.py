@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from reprod_align.base.blocks import Array, read_blocks
-from reprod_align.base.safetensors import read_tensors, write_tensors
+from reprod_align.base.files import read_tensors, write_tensors
 from reprod_align.errors import ReprodError, explain_absence
 from reprod_align.traces.sketch import LENGTH, LONG_LENGTH, PARTS, STATISTICS, group_rows
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from reprod_align.base.files import parse_json
-from reprod_align.base.safetensors import write_header
+from reprod_align.base.files import parse_json, write_header
 from reprod_align.errors import WeightsError
 from reprod_align.records.pickled import Refused
 from reprod_align.weights.stored import Entry, FileSpan, Load, Stored, find_fault, read_chunks

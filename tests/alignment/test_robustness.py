@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from reprod_align import ReprodError, align
-from reprod_align.base.safetensors import read_tensors
+from reprod_align.base.files import read_tensors
 from reprod_align.commands import main
 from reprod_align.commands import pair as pair_command
 from reprod_align.pair.file import explain_error

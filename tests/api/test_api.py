@@ -1,5 +1,6 @@
 """The table of the two frameworks' APIs: every entry holds, its pages are what running it gives."""
 
+import importlib.util
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -19,20 +20,22 @@ from reprod_align.api import (
     optimizer_arguments,
     optimizer_settings,
     read_title,
-    running,
     search_entries,
 )
-from reprod_align.api.entry import Entry, numbers, paddle, torch
-from reprod_align.api.pages import make_pages
-from reprod_align.api.running import (
+from reprod_align.api.entry import (
     DIFFERS,
     EQUAL,
     NOT_RUN,
     OUT_OF_DATE,
+    Entry,
     EntryOutcome,
     measure_difference,
-    run,
+    numbers,
+    paddle,
+    run_entry,
+    torch,
 )
+from reprod_align.api.pages import make_pages
 from reprod_align.backends.paddle.settings import module_settings as paddle_settings
 from reprod_align.backends.torch.settings import module_settings as torch_settings
 from reprod_align.causes import explain_forward, explain_gradient, explain_mask
@@ -183,7 +186,7 @@ CHECKLISTS = {
 
 @cache
 def outcome(slug: str) -> EntryOutcome:
-    return run(find_entry(slug))
+    return run_entry(find_entry(slug))
 
 
 @pytest.mark.parametrize("slug", SLUGS)
@@ -284,12 +287,12 @@ class Raising(Planted):
 
 
 def broken(kind: type[Entry], **functions: Any) -> EntryOutcome:
-    return run(type("Broken", (kind,), functions)())
+    return run_entry(type("Broken", (kind,), functions)())
 
 
 def test_the_planted_entries_hold_while_whole() -> None:
-    assert run(Planted()).result == EQUAL
-    assert run(Trap()).result == run(Raising()).result == DIFFERS
+    assert run_entry(Planted()).result == EQUAL
+    assert run_entry(Trap()).result == run_entry(Raising()).result == DIFFERS
 
 
 @pytest.mark.parametrize(
@@ -322,7 +325,7 @@ def test_pages_are_not_made_of_an_entry_that_does_not_hold() -> None:
 
 
 def test_running_leaves_the_default_dtypes() -> None:
-    run(Planted())
+    run_entry(Planted())
     assert torch.get_default_dtype() == torch.float32 and paddle.get_default_dtype() == "float32"
 
 
@@ -424,11 +427,11 @@ def test_search_finds_chinese_and_sources() -> None:
 def test_a_missing_framework_is_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole = running.importlib.util.find_spec
+    whole = importlib.util.find_spec
     monkeypatch.setattr(
-        running.importlib.util, "find_spec", lambda name: None if name == "paddle" else whole(name)
+        importlib.util, "find_spec", lambda name: None if name == "paddle" else whole(name)
     )
-    assert run(Planted()).result == NOT_RUN
+    assert run_entry(Planted()).result == NOT_RUN
     assert main(["api", "einsum"]) == 2
     assert "result: not run: paddle not installed here" in capsys.readouterr().out
 
@@ -437,11 +440,11 @@ def test_the_pages_are_written_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(
-        "reprod_align.api.pages.run", lambda entry: EntryOutcome(OUT_OF_DATE, "planted")
+        "reprod_align.api.pages.run_entry", lambda entry: EntryOutcome(OUT_OF_DATE, "planted")
     )
     assert main(["api", "--write", str(tmp_path / "pages")]) == 2
     assert "do not hold" in capsys.readouterr().err and not (tmp_path / "pages").exists()
-    monkeypatch.setattr("reprod_align.api.pages.run", lambda entry: EntryOutcome(EQUAL, ""))
+    monkeypatch.setattr("reprod_align.api.pages.run_entry", lambda entry: EntryOutcome(EQUAL, ""))
     assert main(["api", "--write", str(tmp_path / "pages")]) == 0
     assert len(list((tmp_path / "pages").iterdir())) == 2 * (len(TOPICS) + 1)
 

@@ -1,6 +1,7 @@
 """An entry as text and as data, without running it."""
 
 from reprod_align.api import find_entry
+from reprod_align.api.entry import DIFFERS, EQUAL, NOT_RUN, OUT_OF_DATE, EntryOutcome
 from reprod_align.api.pages import (
     as_data,
     as_list,
@@ -10,7 +11,6 @@ from reprod_align.api.pages import (
     describe_versions,
     list_parts,
 )
-from reprod_align.api.running import DIFFERS, EQUAL, NOT_RUN, OUT_OF_DATE, EntryOutcome
 
 import pytest
 

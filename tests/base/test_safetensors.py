@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from reprod_align.base import safetensors as ours
-from reprod_align.base.safetensors import read_tensors, write_tensors
+from reprod_align.base import files as ours
+from reprod_align.base.files import read_tensors, write_tensors
 from reprod_align.errors import ReprodError
 
 import numpy as np

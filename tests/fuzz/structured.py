@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from reprod_align.base.safetensors import read_tensors, write_tensors
+from reprod_align.base.files import read_tensors, write_tensors
 from reprod_align.traces import _KEY, _SUM, _digest
 from tests.fuzz.mutate import damage
 

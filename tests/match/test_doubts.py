@@ -2,7 +2,7 @@
 
 from reprod_align.match import exchange, find_alternatives, list_other_orders, note_doubts
 from reprod_align.match.evidence import Evidence
-from reprod_align.match.names import pair_owners
+from reprod_align.match.owners import pair_owners
 from reprod_align.match.tensor_pair import Match, TensorPair, join
 from tests.match.made import linear, make_both, make_evidence, numbers
 

@@ -3,7 +3,7 @@
 from reprod_align.errors import ReprodError
 from reprod_align.match import Match, TensorPair
 from reprod_align.match.evidence import Evidence, Owner
-from reprod_align.match.names import (
+from reprod_align.match.owners import (
     are_same_family,
     fit_owners,
     map_name,

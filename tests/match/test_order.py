@@ -1,7 +1,7 @@
 """Pairing two models as sequences of modules."""
 
 from reprod_align.match import Match
-from reprod_align.match.order import align_sequences, group_look_alikes, is_taken, pair_by_order
+from reprod_align.match.owners import align_sequences, group_look_alikes, is_taken, pair_by_order
 from tests.match.made import Module, linear, make_both, make_evidence, numbers
 
 import numpy as np
