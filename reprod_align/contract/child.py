@@ -18,7 +18,7 @@ from reprod_align.base import Framework
 from reprod_align.base.console import quieten, without_warnings
 from reprod_align.contract.guard import DottedName, Fingerprint, Guard, hide_packages, look_up
 from reprod_align.errors import ReprodError
-from reprod_align.model import Inputs, LocalSide, ModelFailure, Projection
+from reprod_align.model import Inputs, ModelFailure, Projection
 from reprod_align.page import list_versions
 from reprod_align.pair.child import Served, serve
 from reprod_align.pair.file import PairFile, open_file
@@ -41,14 +41,10 @@ class ProofServed(Served):
         before: Fingerprint | None,
     ) -> None:
         """Make the model; recipe: how it is trained; before: what stood before the file was loaded."""
-        super().__init__(file, framework)
+        super().__init__(file, file.side(framework))
         self._before, self._recipe, self._recipes = before, recipe, find_recipes(framework)
         if recipe is not None:
-            self._local.loss = lambda output: self._recipes.loss(recipe, output)
-
-    @property
-    def _local(self) -> LocalSide:
-        return self._side
+            self._side.loss = lambda output: self._recipes.loss(recipe, output)
 
     def hello(self) -> Hello:
         """Return what is said first; a proof's file gives neither inputs nor settings."""
@@ -72,7 +68,7 @@ class ProofServed(Served):
 
     def _break_layers(self, inputs: Inputs, paths: Sequence[str]) -> list[str]:
         """Let each named layer raise in turn; return the layers whose exception the model swallowed."""
-        modules, kept = dict(self._local.fw.modules(self._local.model)), []
+        modules, kept = dict(self._side.fw.modules(self._side.model)), []
         for path in paths:
 
             def fail(*_: object) -> None:
@@ -80,7 +76,7 @@ class ProofServed(Served):
 
             handle = modules[path].register_forward_pre_hook(fail)
             try:
-                self._local.run(inputs, False, KeyedDraws(0, {}), "none", _NOTHING, graded=False)
+                self._side.run(inputs, False, KeyedDraws(0, {}), "none", _NOTHING, graded=False)
                 kept.append(path)
             except ModelFailure as error:
                 if _PLANTED not in error.text:
@@ -94,7 +90,7 @@ class ProofServed(Served):
     ) -> list[float]:
         """Train one step on each batch; return the losses."""
         assert self._recipe is not None
-        side, losses = self._local, []
+        side, losses = self._side, []
         optimizer = self._recipes.optimizer(self._recipe, side.model)
         for number, inputs in enumerate(batches):
             draws = KeyedDraws(seed + number, places)
@@ -105,10 +101,10 @@ class ProofServed(Served):
         return losses
 
     def _save(self, path: str) -> None:
-        self._recipes.save(self._local.model, path)
+        self._recipes.save(self._side.model, path)
 
     def _restore(self, path: str) -> None:
-        self._recipes.restore(self._local.model, path)
+        self._recipes.restore(self._side.model, path)
 
 
 def main(words: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ from typing import Any, cast
 from reprod_align.base import Framework
 from reprod_align.base.console import quieten, without_warnings
 from reprod_align.errors import ReprodError
+from reprod_align.model.local import LocalSide
 from reprod_align.model.store import limit_memory
 from reprod_align.page import list_versions
 from reprod_align.pair.file import PairFile, catch_error, open_file
@@ -21,39 +22,42 @@ from reprod_align.pair.wire import Wire
 class Served:
     """A side and its working state, which starts with one message and stops with another."""
 
-    def __init__(self, file: PairFile, framework: Framework) -> None:
-        """Make one side of the pair."""
-        self._file, self._side = file, file.side(framework)
+    def __init__(self, file: PairFile, side: LocalSide) -> None:
+        """Serve one side of the pair in the file."""
+        self._file, self._side = file, side
         self._working: list[ExitStack] = []
+
+    def list_functions(self) -> frozenset[str]:
+        """Return which of a side's functions the file defines."""
+        return frozenset(name for name in FUNCTIONS if getattr(self._side, name) is not None)
 
     def hello(self) -> Hello:
         """Return what is said first."""
-        given = frozenset(name for name in FUNCTIONS if getattr(self._side, name) is not None)
-        file = self._file
-        return Hello(
-            self._side.name, given, file.inputs(), file.settings(), file.remarks(), list_versions()
-        )
+        name, file, given = self._side.name, self._file, self.list_functions()
+        return Hello(name, given, file.inputs(), file.settings(), file.remarks(), list_versions())
 
     def answer(self, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """Return the answer to one question, plain data."""
         if name == "start_working":
-            return self._start(*arguments)
+            stack = ExitStack()
+            stack.enter_context(self._side.working(*arguments))
+            return self._working.append(stack)
         if name == "stop_working":
             return self._working.pop().close()
         found = getattr(self._side, name)
         answer = found(*arguments, **options) if name in METHODS else found
         return dict(answer) if isinstance(answer, Mapping) else answer
 
-    def _start(self, dtype: str | None, throughout: bool, at_rest: bool) -> None:
-        stack = ExitStack()
-        stack.enter_context(self._side.working(dtype, throughout, at_rest))
-        self._working.append(stack)
-
 
 def main(path: Path, framework: Framework, wire: Wire) -> None:
     """Load the file and answer questions until the other end is closed."""
     with ExitStack() as stack:
-        serve(lambda: Served(stack.enter_context(open_file(path, PairFile)), framework), path, wire)
+
+        def load() -> Served:
+            file = stack.enter_context(open_file(path, PairFile))
+            return Served(file, file.side(framework))
+
+        serve(load, path, wire)
 
 
 def serve(load: Callable[[], Served], path: Path, wire: Wire) -> None:

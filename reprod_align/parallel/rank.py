@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from reprod_align.backends.paddle import parallel as engine
 from reprod_align.backends.paddle import settings, side
@@ -30,6 +30,7 @@ from reprod_align.model import (
     OptimizerSettings,
     Pin,
 )
+from reprod_align.pair.child import Served
 from reprod_align.pair.file import PairFile, catch_error, open_file
 from reprod_align.pair.wire import Wire
 from reprod_align.parallel import Mesh, Placement, guess, parse_mesh
@@ -79,11 +80,6 @@ def _enlarge(shape: Shape, placement: Placement, mesh: Mesh) -> Shape:
         if isinstance(axis, int):
             sizes[axis] *= times
     return tuple(sizes)
-
-
-_METHODS: Final = ("describe", "read_given", "values", "saved_names", "load", "set_buffers", "rest",
-                   "optimizer_settings", "run", "train", "rates", "find_classes", "find_maker",
-                   "read_attributes", "watch_lines", "find_idle_lines")  # fmt: skip
 
 
 class _AskingPins:
@@ -196,7 +192,7 @@ def _name_kind(known: ModuleSettings, border: engine.Border | None) -> ModuleSet
     return ModuleSettings(kind, known.class_name, {})
 
 
-class _ServedRank:
+class _ServedRank(Served):
     """One pair file's port, and its working state."""
 
     def __init__(
@@ -232,26 +228,18 @@ class _ServedRank:
                 self._no_place = planted.why
             else:
                 self._planted = planted
-        self.side = RankSide(made, [*functions.values()], wire, mesh, rank)
+        self._rank_side = RankSide(made, [*functions.values()], wire, mesh, rank)
+        super().__init__(file, self._rank_side)
         self._wire = wire
-        self._working: list[ExitStack] = []
 
     def describe(self) -> Opened:
-        names = ("loss", "optimizer", "scheduler")
-        given = frozenset(name for name in names if getattr(self.side, name) is not None)
-        shards = {n: (s.axis, s.kind) for n, s in engine.read_shards(self.side.model).items()}
-        borders = {p: (b.given, b.made) for p, b in engine.read_borders(self.side.model).items()}
-        return Opened(self.side.name, given, shards, borders, self._planted, self._no_place)
+        model = self._side.model
+        shards = {n: (s.axis, s.kind) for n, s in engine.read_shards(model).items()}
+        borders = {p: (b.given, b.made) for p, b in engine.read_borders(model).items()}
+        given = self.list_functions()
+        return Opened(self._side.name, given, shards, borders, self._planted, self._no_place)
 
     def answer(self, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
-        if name == "start_working":
-            stack = ExitStack()
-            stack.enter_context(self.side.working(*arguments))
-            return self._working.append(stack)
-        if name == "stop_working":
-            return self._working.pop().close()
-        if name == "streams":
-            return self.side.streams
         if name == "acted":
             return self._acts()
         if name == "run":
@@ -259,10 +247,8 @@ class _ServedRank:
         if name == "train":
             objective = _AskingObjective(self._wire) if arguments[3] else None
             inputs, steps, draws, _, gradients, rates = arguments
-            return self.side.train(inputs, steps, draws, objective, gradients, rates)  # type: ignore[arg-type]
-        found = getattr(self.side, name)
-        result = found(*arguments, **options) if name in _METHODS else found
-        return dict(result) if isinstance(result, Mapping) else result
+            return self._side.train(inputs, steps, draws, objective, gradients, rates)  # type: ignore[arg-type]
+        return super().answer(name, arguments, options)
 
     def _run(
         self, inputs: Any, training: bool, draws: KeyedDraws, keep: Any, asks: bool, pinned: bool,
@@ -270,7 +256,7 @@ class _ServedRank:
     ) -> Any:  # fmt: skip
         objective = _AskingObjective(self._wire) if asks else None
         pins = _AskingPins(self._wire) if pinned else NO_PINS
-        return self.side.run(inputs, training, draws, keep, objective, pins=pins, **how)
+        return self._rank_side.run(inputs, training, draws, keep, objective, pins=pins, **how)
 
 
 def _open(
