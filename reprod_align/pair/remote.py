@@ -13,24 +13,25 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
+from inspect import isfunction
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
 from reprod_align.base import FRAMEWORKS, Framework
 from reprod_align.errors import ReprodError
-from reprod_align.model.side import Inputs
+from reprod_align.model.side import Inputs, Side
 from reprod_align.model.store import unload
 from reprod_align.pair.file import Settings
 from reprod_align.pair.wire import Wire
 
-METHODS: Final = ("describe", "read_given", "values", "saved_names", "load", "set_buffers", "rest",
-                  "optimizer_settings", "run", "train", "rates", "find_classes", "find_maker",
-                  "read_attributes", "watch_lines", "find_idle_lines",
-                  "mend_kernels")  # fmt: skip
-PROPERTIES: Final = ("remarks", "asked_float32", "keeps_float32")
 FUNCTIONS: Final = ("loss", "optimizer", "scheduler")
-"""the names of `Side`: what it does, what it is, what the file may define"""
+"""of `Side`: what the file may define"""
+_NAMES: Final = {name: value for name, value in vars(Side).items() if not name.startswith("_")}
+PROPERTIES: Final = [n for n, value in _NAMES.items() if isinstance(value, property)
+                     and n not in ("name", *FUNCTIONS)]  # fmt: skip
+METHODS: Final = [n for n, value in _NAMES.items() if isfunction(value) and n != "working"]
+"""of `Side`: what the other process is asked by its name"""
 
 _PATIENCE = 10.0  # seconds that a process gets to end by itself
 
