@@ -35,9 +35,14 @@ from reprod_align.alignment.pair_models import leave_to_training, pair_models, s
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.alignment.state_stage import compare_state, compare_statistics
-from reprod_align.alignment.training.steps import compare_training
-from reprod_align.alignment.unjudged import note_generators, note_unread_rows
-from reprod_align.alignment.vacuity import doubt_gradients, doubts, nothing_finite
+from reprod_align.alignment.training import compare_training
+from reprod_align.alignment.unjudged import (
+    doubt_gradients,
+    doubts,
+    note_generators,
+    note_unread_rows,
+    nothing_finite,
+)
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.text import parent, shorten
 from reprod_align.errors import ReprodError

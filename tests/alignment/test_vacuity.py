@@ -1,7 +1,7 @@
 """Where a comparison that passed shows little."""
 
 from reprod_align.alignment.comparing import compare_pass
-from reprod_align.alignment.vacuity import doubt_gradients, doubts, nothing_finite
+from reprod_align.alignment.unjudged import doubt_gradients, doubts, nothing_finite
 from tests.alignment.small import PaddleNet, TorchNet, X, at_work
 
 import numpy as np

@@ -6,9 +6,8 @@ from typing import Any
 
 from reprod_align.alignment.audit import OptimizerDifference
 from reprod_align.alignment.findings import Findings
-from reprod_align.alignment.training.effects import Effects
-from reprod_align.alignment.training.steps import compare_rates, compare_training, leave_to_schedule
-from reprod_align.alignment.training.updates import UpdateComparer, all_agree, updates_of
+from reprod_align.alignment.training import compare_rates, compare_training, leave_to_schedule
+from reprod_align.alignment.training.effects import Effects, UpdateComparer, all_agree, updates_of
 from reprod_align.model.settings import OptimizerSettings
 from tests.alignment.small import PaddleNet, TorchNet, at_work, mean_square, messages
 
