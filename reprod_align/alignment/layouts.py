@@ -21,7 +21,7 @@ from reprod_align.alignment.pairing import Pairing, make_pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.text import ancestors, shorten
-from reprod_align.match import Evidence, TensorPair, find_alternatives
+from reprod_align.match import Evidence, Relayout, TensorPair, find_alternatives
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.source.operation import Wanted
 
@@ -29,9 +29,6 @@ import numpy as np
 
 CLEARLY = 1e-3
 """of how far outputs are apart: what the right way leaves at most"""
-
-Change = Mapping[TensorPair, TensorPair]
-"""pairs of tensors, each with what takes its place"""
 
 
 def settle_layouts(runner: Runner) -> tuple[Runner, list[str]]:
@@ -81,9 +78,9 @@ def settle_groups(runner: Runner) -> tuple[Runner, list[str]]:
     return runner, settled
 
 
-def _group_changes(layouts: Sequence[Change]) -> list[list[Change]]:
+def _group_changes(layouts: Sequence[Relayout]) -> list[list[Relayout]]:
     """Return the changes of fused pairs, those of the same pairs together."""
-    groups: dict[tuple[TensorPair, ...], list[Change]] = defaultdict(list)
+    groups: dict[tuple[TensorPair, ...], list[Relayout]] = defaultdict(list)
     for change in layouts:
         if all(pair.is_fused for pair in change):
             groups[tuple(change)].append(change)
@@ -96,7 +93,9 @@ def _find_around(pair: TensorPair, pairing: Pairing) -> str:
     return next(path for path in ancestors(pair.paddle[0]) if path in paired)
 
 
-def _choose(runner: Runner, changes: Sequence[Change], modules: Collection[str]) -> Change | None:
+def _choose(
+    runner: Runner, changes: Sequence[Relayout], modules: Collection[str]
+) -> Relayout | None:
     """Return the change with which modules agree that do not agree without, and none the other way.
 
     Where all of them are at fault: that with which one makes most of the reference's values.
@@ -137,7 +136,7 @@ def _count_known(runner: Runner, module: str) -> int:
     return sum(known.knows(made) for one in theirs.operations for made in one.outputs)
 
 
-def _lay(runner: Runner, change: Change) -> Runner:
+def _lay(runner: Runner, change: Relayout) -> Runner:
     """Return the runner with other pairs of tensors in their places, the port's weights loaded."""
     pairing = runner.pairing
     match = replace(pairing.match, pairs=[change.get(p, p) for p in pairing.match.pairs])

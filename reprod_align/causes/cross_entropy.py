@@ -13,7 +13,7 @@ from reprod_align.base.text import count
 from reprod_align.causes.functions import log_softmax, sigmoid, softmax
 from reprod_align.causes.losses import (
     GAMMAS,
-    Change,
+    ChangedLoss,
     LossSides,
     agree,
     are_constant,
@@ -122,7 +122,7 @@ class CrossEntropy:
             slopes = slopes * _restore(by_row, scores, self.axis)
         return float(value), np.asarray(slopes)
 
-    def compare(self, other: Self, sides: LossSides) -> Iterator[Change]:
+    def compare(self, other: Self, sides: LossSides) -> Iterator[ChangedLoss]:
         """Yield this loss with one thing, and the scale, as the other loss, Paddle's, has it."""
         if self.soft is not None or other.soft is not None:
             yield from _compare_targets(self, other)
@@ -141,18 +141,18 @@ class CrossEntropy:
         ):  # fmt: skip
             if words:
                 whole = "; ".join(dict.fromkeys(filter(None, (words, scales))))
-                yield Change(whole, replace(self, scale=other.scale, **changed), entry)
+                yield ChangedLoss(whole, replace(self, scale=other.scale, **changed), entry)
 
-    def vary(self, other: LossSides) -> Iterator[Change]:
+    def vary(self, other: LossSides) -> Iterator[ChangedLoss]:
         """Yield this loss with something changed that cannot be fitted: a softmax, or its axis."""
         for start in _STARTS:
-            yield Change(start.words, replace(self, start=start), "cross-entropy-use-softmax")
+            yield ChangedLoss(start.words, replace(self, start=start), "cross-entropy-use-softmax")
         for axis in range(other.scores.ndim):
             if axis != self.axis and other.scores.shape[axis] > 1:
                 words = (
                     f"the softmax is over axis {axis} in {{1}} and over axis {self.axis} in {{0}}"
                 )
-                yield Change(words, replace(self, over=axis), "cross-entropy-axis")
+                yield ChangedLoss(words, replace(self, over=axis), "cross-entropy-axis")
 
 
 def rows_of(values: Floats, axis: int) -> Floats:
@@ -303,15 +303,15 @@ def _find_temperature(sides: LossSides, axis: int) -> float | None:
 # ------------------------------------------------------------- in what two cross-entropies differ
 
 
-def _compare_targets(ours: CrossEntropy, theirs: CrossEntropy) -> Iterator[Change]:
+def _compare_targets(ours: CrossEntropy, theirs: CrossEntropy) -> Iterator[ChangedLoss]:
     """Compare two losses of which one at least has distributions for targets."""
     if ours.soft is None or theirs.soft is None:
         side, other = ("PyTorch", "Paddle") if theirs.soft is None else ("Paddle", "PyTorch")
         words = f"the targets are distributions in {side} and labels in {other}"
         words = f"{words}: distributions go with soft_label=True"
-        yield Change(words, theirs, "cross-entropy-soft-label")
+        yield ChangedLoss(words, theirs, "cross-entropy-soft-label")
     elif not agree(ours.soft, theirs.soft):
-        yield Change("the targets, distributions, differ", theirs)
+        yield ChangedLoss("the targets, distributions, differ", theirs)
 
 
 def _compare_numbers(name: str, first: float, second: float) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 _FEWEST = 4  # elements on either side of zero, which show a slope
 
-Function = Callable[[Floats], Floats]
+ElementFunction = Callable[[Floats], Floats]
 
 
 def sigmoid(x: Floats) -> Floats:
@@ -51,7 +51,7 @@ def _hard_sigmoid(x: Floats) -> Floats:
     return np.clip(x / 6 + 0.5, 0, 1)
 
 
-FUNCTIONS: Final[Mapping[str, Function]] = {
+FUNCTIONS: Final[Mapping[str, ElementFunction]] = {
     "identity": lambda x: x,
     "ReLU": lambda x: np.maximum(x, 0),
     "gelu (erf)": lambda x: 0.5 * x * (1 + _erf(x / math.sqrt(2))),

@@ -9,7 +9,7 @@ from reprod_align.base.blocks import Array
 from reprod_align.causes.mismatch import (
     Floats,
     Mismatch,
-    Source,
+    NamedValue,
     as_floats,
     cite,
     is_telling,
@@ -24,7 +24,7 @@ _ROWS = 256  # elements by which a sum is fitted
 _TERMS = 3
 _CLOSE = 1e-9  # relative
 
-Terms = Sequence[tuple[float, Source]]
+Summands = Sequence[tuple[float, NamedValue]]
 """the factors and inputs of a sum"""
 
 
@@ -46,7 +46,7 @@ def explain_sum(mismatch: Mismatch) -> str:
     return _describe(apart, width) if apart is not None else ""
 
 
-def _fit_sum(made: Floats, given: Sequence[Source], terms: int = _TERMS) -> Terms | None:
+def _fit_sum(made: Floats, given: Sequence[NamedValue], terms: int = _TERMS) -> Summands | None:
     """Return the fewest inputs, and their factors, whose sum is `made`."""
     if not is_telling(made):
         return None
@@ -67,7 +67,7 @@ def _fit_sum(made: Floats, given: Sequence[Source], terms: int = _TERMS) -> Term
     return None
 
 
-def _write(terms: Terms, width: int) -> str:
+def _write(terms: Summands, width: int) -> str:
     def name(factor: float) -> str:
         if abs(factor) == 1:
             return "" if factor > 0 else "-"
@@ -80,7 +80,7 @@ def _write(terms: Terms, width: int) -> str:
     return " + ".join(f"{name(factor)}{source.name}" for factor, source in terms)
 
 
-def _describe(apart: Terms, width: int) -> str:
+def _describe(apart: Summands, width: int) -> str:
     """Say what Paddle's values hold more or less than PyTorch's."""
     named = dict(apart)
     factors = sorted(factor for factor, _ in apart)

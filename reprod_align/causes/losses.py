@@ -61,7 +61,7 @@ class LossSides:
         return (self, NAMES), (self.swap(), NAMES[::-1])
 
 
-class Change(NamedTuple):
+class ChangedLoss(NamedTuple):
     """A loss with one thing changed, and what to say if it is the other side's."""
 
     words: str
@@ -76,10 +76,10 @@ class Loss(Protocol):
     def replay(self, scores: Floats) -> tuple[float, Floats]:
         """Return its value, and its gradient with respect to the scores."""
 
-    def compare(self, other: Self, sides: LossSides) -> Iterator[Change]:
+    def compare(self, other: Self, sides: LossSides) -> Iterator[ChangedLoss]:
         """Yield this loss with one thing as the other loss, Paddle's, has it."""
 
-    def vary(self, other: LossSides) -> Iterator[Change]:
+    def vary(self, other: LossSides) -> Iterator[ChangedLoss]:
         """Yield this loss with something changed that cannot be fitted; other: the other side first."""
 
 
@@ -226,29 +226,29 @@ class Binary:
         """What an element with label 1 counts, in elements with label 0."""
         return np.asarray(self.on_positive / self.on_negative)
 
-    def compare(self, other: Self, sides: LossSides) -> Iterator[Change]:
+    def compare(self, other: Self, sides: LossSides) -> Iterator[ChangedLoss]:
         """Yield this loss with one thing as the other loss, Paddle's, has it."""
         weights = _compare_weights(self, other)
         if self.gamma != other.gamma:
             words = f"focal gamma is {other.gamma:g} in Paddle and {self.gamma:g} in PyTorch"
-            yield Change("; ".join(filter(None, (words, weights))), other)
+            yield ChangedLoss("; ".join(filter(None, (words, weights))), other)
         elif not np.array_equal(self.positive & self.counts, other.positive & other.counts):
             count = int((self.positive != other.positive).sum())
             changed = replace(self, positive=other.positive, counts=other.counts)
-            yield Change(f"the labels differ in {count} places", changed)
+            yield ChangedLoss(f"the labels differ in {count} places", changed)
         elif not np.array_equal(self.counts, other.counts):
             first, second = int(self.counts.sum()), int(other.counts.sum())
-            yield Change(f"Paddle counts {second} elements and PyTorch {first}", other)
+            yield ChangedLoss(f"Paddle counts {second} elements and PyTorch {first}", other)
         elif weights:
-            yield Change(weights, other)
+            yield ChangedLoss(weights, other)
 
-    def vary(self, other: LossSides) -> Iterator[Change]:
+    def vary(self, other: LossSides) -> Iterator[ChangedLoss]:
         """Yield this loss with something changed that cannot be fitted."""
         for start, words in (
             ("sigmoid twice", "{1} applies sigmoid before a loss that applies it again"),
             ("probabilities", "{1} takes the scores as probabilities: the sigmoid is missing"),
         ):
-            yield Change(words, replace(self, start=start))
+            yield ChangedLoss(words, replace(self, start=start))
 
 
 def explain_binary(sides: LossSides) -> str:
@@ -340,16 +340,16 @@ class Distance:
         value = self.scale * float(self.function(apart).sum())
         return value, self.scale * differentiate(self.function, apart)
 
-    def compare(self, other: Self, sides: LossSides) -> Iterator[Change]:
+    def compare(self, other: Self, sides: LossSides) -> Iterator[ChangedLoss]:
         """Yield the other loss of squared distances, if it is to other targets."""
         wrong = np.abs(sides.ours - sides.theirs) > 1e-7 * np.abs(sides.ours).max()
         constant = are_constant(np.abs(sides.ours)) or are_constant(np.abs(sides.theirs))
         if is_near(self.scale, other.scale) and wrong.any() and not constant:
             count = int(wrong.sum())
             words = f"both sides take squared distances, to other targets in {count} of {wrong.size} places"
-            yield Change(words, other)
+            yield ChangedLoss(words, other)
 
-    def vary(self, other: LossSides) -> Iterator[Change]:
+    def vary(self, other: LossSides) -> Iterator[ChangedLoss]:
         """Yield other distances to the same targets, multiplied as fits the other side best."""
         apart = other.scores - self.targets
         for name, function in _DISTANCES.items():
@@ -359,7 +359,7 @@ class Distance:
             changed = replace(self, function=function, scale=_fit_factor(slopes, other.ours))
             words = f"{{1}} takes {name}, {{0}} {self.words}"
             if changed.scale:
-                yield Change(words, changed, "smooth-l1" if "smooth" in name else "")
+                yield ChangedLoss(words, changed, "smooth-l1" if "smooth" in name else "")
 
 
 def explain_distance(sides: LossSides) -> str:

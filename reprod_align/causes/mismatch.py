@@ -28,7 +28,7 @@ _RATES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
 
 
 @dataclass(frozen=True)
-class Source:
+class NamedValue:
     """A value that the code had at hand, and its name."""
 
     name: str
@@ -61,15 +61,15 @@ class Mismatch:
         return [(name, array) for name, array in reversed(self.inputs) if array.dtype.kind == "f"]
 
     @cached_property
-    def sources(self) -> list[Source]:
+    def sources(self) -> list[NamedValue]:
         """The distinct inputs that broadcast to the shape of `expected`, the latest first."""
-        found: list[Source] = []
+        found: list[NamedValue] = []
         for name, array in self.floats:
             if not _broadcasts(array, self.expected) or not is_telling(array):
                 continue
             values = np.broadcast_to(np.asarray(array, np.float64), self.expected.shape)
             if not any(np.array_equal(values, source.values) for source in found):
-                found.append(Source(name, values))
+                found.append(NamedValue(name, values))
         return found[:_MOST]
 
     @property

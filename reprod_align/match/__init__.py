@@ -36,6 +36,7 @@ from reprod_align.match.tensor_pair import Match, Shape, TensorPair
 __all__ = [
     "Evidence",
     "Match",
+    "Relayout",
     "Shape",
     "TensorPair",
     "collect_evidence",
@@ -55,7 +56,8 @@ _GROUPINGS = 8  # ways of dealing out rows to heads that are offered
 _COMBINED = 24  # ways of turning some weights that are offered
 _MOST = 4  # look-alikes whose orders are offered
 
-Relayout = dict[TensorPair, TensorPair]
+Relayout = Mapping[TensorPair, TensorPair]
+"""pairs of tensors -> the same laid out another way"""
 
 
 def match_models(

@@ -270,7 +270,7 @@ class Match:
     doubts: list[tuple[tuple[str, ...], ...]] = field(default_factory=list)
     """groups of PyTorch owners whose partners could be exchanged, all groups of a pattern alike:
     names and order don't tell"""
-    layouts: list[dict[TensorPair, TensorPair]] = field(default_factory=list)
+    layouts: list[Mapping[TensorPair, TensorPair]] = field(default_factory=list)
     """other ways in which pairs could be laid out, all pairs of a pattern alike: {pair: instead}"""
 
     def by_torch(self) -> dict[str, TensorPair]:

@@ -34,7 +34,7 @@ import numpy as np
 
 HORIZON = 1000
 """steps of a schedule that are compared without training"""
-_Rates = Sequence[Sequence[float]]  # per step, one for each parameter group
+StepRates = Sequence[Sequence[float]]  # per step, one for each parameter group
 
 
 def compare_rates(
@@ -49,8 +49,8 @@ def compare_rates(
     first_rates: those that Paddle's parameters start with; empty if PyTorch's start with others.
     """
     scheduled = runner.reference.scheduler is not None or runner.port.scheduler is not None
-    ours: _Rates = [step.rates for step in taken]
-    theirs: _Rates = [step.rates for step in natural]
+    ours: StepRates = [step.rates for step in taken]
+    theirs: StepRates = [step.rates for step in natural]
     if scheduled:
         ours, theirs = runner.reference.rates(HORIZON), runner.port.rates(HORIZON)
     first, second = _closest_groups(ours, theirs, first_rates)
@@ -90,7 +90,7 @@ def leave_to_schedule(
 
 
 def _closest_groups(
-    ours: _Rates, theirs: _Rates, first_rates: Set[float]
+    ours: StepRates, theirs: StepRates, first_rates: Set[float]
 ) -> tuple[list[float], list[float]]:
     """Return one number a step: the rates of the two groups that are closest to each other.
 
