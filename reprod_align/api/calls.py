@@ -52,6 +52,7 @@ torch.nn.Hardswish(inplace) = paddle.nn.Hardswish()
 torch.nn.Hardsigmoid(inplace) = paddle.nn.Hardsigmoid()
 torch.nn.Hardtanh(min_val, max_val, inplace) = paddle.nn.Hardtanh(min=min_val, max=max_val)
 torch.nn.Threshold(threshold, value, inplace) = paddle.nn.ThresholdedReLU(threshold, value)
+torch.nn.Softshrink(lambd) = paddle.nn.Softshrink(lambd)
 torch.nn.PReLU(num_parameters, init) = paddle.nn.PReLU(num_parameters=num_parameters, init=init)
 torch.nn.RReLU(lower, upper, inplace) = paddle.nn.RReLU(lower=lower, upper=upper)
 torch.nn.Softmax(dim) = paddle.nn.Softmax(axis=dim)
@@ -103,10 +104,13 @@ torch.nn.functional.relu6(input, inplace) = paddle.nn.functional.relu6(input)
 torch.nn.functional.silu(input, inplace) = paddle.nn.functional.silu(input)
 torch.nn.functional.mish(input, inplace) = paddle.nn.functional.mish(input)
 torch.nn.functional.elu(input, alpha, inplace) = paddle.nn.functional.elu(input, alpha=alpha)
+torch.nn.functional.elu(input, alpha=1.0, inplace) = paddle.where(input > 0, input, alpha * paddle.expm1(input.clip(max=0)))
 torch.nn.functional.leaky_relu(input, negative_slope, inplace) = paddle.nn.functional.leaky_relu(input, negative_slope=negative_slope)
 torch.nn.functional.hardtanh(input, min_val, max_val, inplace) = paddle.nn.functional.hardtanh(input, min=min_val, max=max_val)
+torch.nn.functional.hardtanh(input, min_val=-1.0, max_val=1.0, inplace) = paddle.clip(input, min_val, max_val)
 torch.nn.functional.hardswish(input, inplace) = paddle.nn.functional.hardswish(input)
 torch.nn.functional.hardsigmoid(input, inplace) = paddle.nn.functional.hardsigmoid(input)
+torch.nn.functional.softshrink(input, lambd=0.5) = paddle.sign(input) * paddle.nn.functional.relu(input.abs() - lambd)
 torch.nn.functional.adaptive_avg_pool1d(input, output_size) = input.mean(axis=-1, keepdim=True)
 torch.nn.functional.adaptive_avg_pool2d(input, output_size) = input.mean(axis=[-2, -1], keepdim=True)
 torch.nn.functional.adaptive_avg_pool3d(input, output_size) = input.mean(axis=[-3, -2, -1], keepdim=True)
@@ -272,6 +276,7 @@ torch.where(condition, input, other) = paddle.where(condition, input, paddle.ful
 torch.where(condition, input, other) = paddle.where(condition, paddle.full_like(other, input), other)
 torch.where(condition, input, other) = paddle.where(condition, input, other.astype(input.dtype))
 torch.pow(input, exponent) = paddle.pow(paddle.to_tensor(input, dtype=exponent.dtype), exponent)
+torch.pow(input, exponent) = input ** paddle.full_like(input, exponent)
 Tensor.clamp_min(min) = self.clip(min=min)
 Tensor.clamp_max(max) = self.clip(max=max)
 Tensor.clamp_min_(min) = self.clip_(min=min)
@@ -289,6 +294,8 @@ Tensor.unfold(dimension, size, step) = paddle.moveaxis(paddle.stack([paddle.slic
 Tensor.unfold(dimension, size, step) = paddle.moveaxis(paddle.stack([paddle.slice(self, [dimension], [at], [at + size]) for at in range(0, self.shape[dimension] - size + 1, step)]), [0, dimension], [dimension - 1, -1])
 torch.relu(input) = paddle.nn.functional.relu(input)
 torch.selu(input) = paddle.nn.functional.selu(input)
+torch.selu(input) = 1.0507009873554805 * paddle.where(input > 0, input, 1.6732632423543772 * paddle.expm1(input.clip(max=0)))
+torch.nn.functional.selu(input, inplace) = 1.0507009873554805 * paddle.where(input > 0, input, 1.6732632423543772 * paddle.expm1(input.clip(max=0)))
 torch.celu(input, alpha) = paddle.nn.functional.celu(input, alpha=alpha)
 torch.prelu(input, weight) = paddle.nn.functional.prelu(input, weight)
 torch.relu_(input) = paddle.nn.functional.relu_(input)
@@ -524,6 +531,7 @@ NAMES: Final[Mapping[str, str]] = {
     "torch.nn.parameter.Parameter": "paddle.nn.Parameter", "torch.nn.Parameter": "paddle.nn.Parameter",
     "torch.Tensor": "paddle.Tensor", "torch.nn.Sequential": "paddle.nn.Sequential",
     "torch.nn.UninitializedParameter": "paddle.nn.Parameter", "torch.Generator": "paddle.base.libpaddle.Generator",
+    "torch.random.manual_seed": "paddle.seed",
     "torch.device": "str", "torch.contiguous_format": "None", "torch.channels_last": "None",
     "torch.channels_last_3d": "None", "torch.preserve_format": "None", "torch.legacy_contiguous_format": "None",
     "torch.nn.modules.batchnorm._BatchNorm": "paddle.nn.layer.norm._BatchNormBase",

@@ -19,7 +19,8 @@ from reprod_align.conversion import Conversion, convert
 from reprod_align.conversion.weight_map import ModelPair
 from reprod_align.errors import ReprodError
 from reprod_align.explain.code import Code, dotted
-from reprod_align.model.side import Inputs, check_inputs
+from reprod_align.model.backward import Projection
+from reprod_align.model.side import Inputs, ModelFailure, check_inputs
 from reprod_align.pair import PairSpec, torch_side
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.pair.remote import RemoteSide
@@ -96,7 +97,8 @@ def port(source: Source, inputs: Any, target: Path, style: Style = "paddle") -> 
         while True:
             gathered = gather(source, executed, lambda text: rehearse(source, inputs, text), needed)
             work = Path(folder, str(len(needed)))
-            course, draft, bench = _make_course(source, inputs, gathered, style, work)
+            called, gathered = write_call(source, gathered)
+            course, draft, bench = _make_course(called, inputs, gathered, style, work)
             found = _list_needed(course)
             if not found or len(needed) >= _MOST_NEEDED:
                 break
@@ -120,6 +122,34 @@ def port(source: Source, inputs: Any, target: Path, style: Style = "paddle") -> 
             result.remarks.append(_DATA)
         (made / REPORT).write_text(result.to_markdown(), encoding="utf-8")
     return result
+
+
+_MADE_BY: Final = "make_model"
+_CALL: Final = '''
+
+def {name}():
+    """Return the model that was ported."""
+    return {call}
+'''
+
+
+def write_call(source: Source, gathered: Gathered) -> tuple[Source, Gathered]:
+    """Make a function of a call that names PyTorch itself, at the end of the file, so that it is ported too.
+
+    Model(activation=nn.GELU()) means nothing in a port that has no `nn`.
+    """
+    try:
+        scope = Scope(Code(gathered.text).tree)
+        call = ast.parse(source.call, mode="eval")
+    except SyntaxError:
+        return source, gathered
+    if not any(scope.name(node) for node in ast.walk(call) if isinstance(node, ast.Name)):
+        return source, gathered
+    name = _MADE_BY
+    while name in gathered.text:
+        name = f"{name}_"
+    text = gathered.text.rstrip() + "\n" + _CALL.format(name=name, call=source.call)
+    return replace(source, made_by=f"{name}()"), replace(gathered, text=text)
 
 
 def _make_course(
@@ -200,12 +230,15 @@ def _describe_calls(draft: Draft) -> list[str]:
 
 
 def _run_reference(source: Source, inputs: Inputs) -> None:
-    """Build PyTorch's model and run it in both modes."""
+    """Build PyTorch's model and run it in both modes, and back: custom functions have code for that."""
     side = torch_side(source.make_model())
     with warnings.catch_warnings(), side.working("float64", throughout=True):
         warnings.simplefilter("ignore")
-        for training in (False, True):
-            side.run(inputs, training, KeyedDraws(0, {}))
+        side.run(inputs, False, KeyedDraws(0, {}))
+        try:
+            side.run(inputs, True, KeyedDraws(0, {}), objective=Projection())
+        except ModelFailure:  # nothing to differentiate
+            side.run(inputs, True, KeyedDraws(0, {}))
     if source.script:
         with suppress(Exception):  # it is said where the loop is compared
             watch_script(source.script, source.module, TorchScript())

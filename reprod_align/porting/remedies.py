@@ -86,6 +86,24 @@ class GivenPReLU(paddle.nn.PReLU):
         return case.find(r"the process ended with SIG") is not None
 
 
+class GridOfGivenImage(Substitute):
+    """Paddle's gradient of grid_sample ends the process where its image needs no gradient."""
+
+    names = ("paddle.nn.functional.grid_sample",)
+    helper = '''
+def grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=False):
+    """Sample an image at a grid; the image may be one that needs no gradient."""
+    if x.stop_gradient:
+        x = x.detach()
+        x.stop_gradient = False
+    return paddle.nn.functional.grid_sample(x, grid, mode, padding_mode, align_corners)
+'''
+
+    def applies(self, case: Case) -> bool:
+        """Tell whether a fault ended the process."""
+        return case.find(r"the process ended with SIG") is not None
+
+
 _PLAIN: Final = "(?:Tensor|NoneType|int|float|bool|str|list|tuple|dict)'"
 """what keeps no setting behind an underscore"""
 
@@ -207,4 +225,5 @@ REMEDIES: Final[Sequence[Remedy]] = (
     PadRowFunction(),
     PadRowLayer(),
     SlopeOfGivenInput(),
+    GridOfGivenImage(),
 )

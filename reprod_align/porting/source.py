@@ -31,6 +31,8 @@ class Source:
     """how the file trains, where it is asked for"""
     arrange: str = ""
     """the code that makes the model's arguments of the arrays; see `nesting`"""
+    made_by: str = ""
+    """the same expression in the port's file, where the call itself names PyTorch; "" where it is the call"""
 
     @property
     def name(self) -> str:
@@ -39,7 +41,8 @@ class Source:
 
     def make_model(self, module: str = "") -> Any:
         """Return the model, as a module of another name makes it; called with arrays."""
-        made = call_named(f"{module or self.name}:{self.call}")
+        call = (self.made_by if module else "") or self.call
+        made = call_named(f"{module or self.name}:{call}")
         return rearrange(made, compile_arrange(self.arrange)) if self.arrange else made
 
     @property
@@ -155,6 +158,7 @@ def write_pair(source: Source, inputs: Inputs, folder: Path, further: str = "") 
         torch_made="rearrange(call_named(TORCH), arrange)" if source.arrange else "call_named(TORCH)",
         paddle_made="rearrange(model, arrange)" if source.arrange else "model",
         arrange=f"{source.arrange}\n\n" if source.arrange else "",
-        torch=f"{source.name}:{source.call}", paddle=f"{name_port(source)}:{source.call}",
+        torch=f"{source.name}:{source.call}",
+        paddle=f"{name_port(source)}:{source.made_by or source.call}",
     )  # fmt: skip
     (folder / PAIR).write_text(text + further, encoding="utf-8")

@@ -60,12 +60,30 @@ def test_a_process_that_ends_before_it_attempts_anything_is_not_started_again() 
     assert attempt.run_guarded(words) == -signal.SIGSEGV
 
 
-def test_a_slope_whose_input_needs_no_gradient_is_mended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+SAMPLED = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.place = nn.Linear(6, 2)
+
+    def forward(self, x):
+        grid = self.place(x).tanh().reshape(1, 2, 2, 2)
+        return nn.functional.grid_sample(x.reshape(1, 1, 4, 6), grid, align_corners=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "remedy"), [(SOURCE, "SlopeOfGivenInput"), (SAMPLED, "GridOfGivenImage")]
+)
+def test_what_is_given_without_a_gradient_is_mended(
+    source: str, remedy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    draft = SOURCE.replace("torch\nfrom torch import nn", "paddle").replace("nn.", "paddle.nn.")
+    draft = source.replace("torch\nfrom torch import nn", "paddle").replace("nn.", "paddle.nn.")
     draft = draft.replace("Module", "Layer")
-    bench = make_bench(tmp_path, SOURCE, draft)
+    bench = make_bench(tmp_path, source, draft)
     text = bench.draft.text
     found = json.dumps({"signal": "SIGSEGV", "line": None})
     (tmp_path / f"{sha256(text.encode()).hexdigest()}.json").write_text(found)
@@ -74,7 +92,9 @@ def test_a_slope_whose_input_needs_no_gradient_is_mended(
         course = mend(Code(text), bench, REMEDIES, bench.file)
     finally:
         faulthandler.enable(sys.__stderr__)
-    assert course.outcome.passed and names_of(course) == ["SlopeOfGivenInput"]
+        while attempt._open:
+            attempt._open.pop().close()
+    assert course.outcome.passed and names_of(course) == [remedy]
 
 
 def test_constant_rows_and_statistics_are_moved() -> None:

@@ -98,3 +98,35 @@ def test_layers_and_items_whose_gradient_is_another_one_in_paddle(tmp_path: Path
     assert "class TorchGroupNorm(GroupNorm)" in text
     assert "kept.index_put_((paddle.arange(3)" in text
     assert "set_items(kept, (slice(None, None, None), [5, 6]), x[:, 3:5])" in text
+
+
+CONSTANTS = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, act=nn.Hardtanh):
+        super().__init__()
+        self.first, self.pool = nn.Conv2d(2, 3, 1), nn.AvgPool2d(3)
+        self.acts = nn.Sequential(act(-0.7, 0.3), nn.SELU(), nn.ELU(1.3), nn.Softshrink(0.01))
+
+    def forward(self, x):
+        x = self.first(x.reshape(-1, 2, 3, 3))
+        x = self.acts(x) + F.hardtanh(x, -0.3, 0.6) + F.softshrink(x, 0.01) + F.elu(x, 1.3) + F.selu(x)
+        x = self.pool(x + torch.pow(x.abs() + 1, 0.3)).flatten(1)
+        even = torch.arange(len(x)) % 3 - 1
+        return F.cross_entropy(x, even, ignore_index=-1, label_smoothing=0.1), x
+"""
+
+
+def test_constants_that_a_kernel_holds_in_float32_are_written_otherwise(tmp_path: Path) -> None:
+    file = tmp_path / f"constants_{tmp_path.name.replace('-', '_')}.py"
+    file.write_text(CONSTANTS)
+    inputs = (np.random.default_rng(0).standard_normal((5, 18)),)
+    result = port(open_source(file, f"{file.stem}:Net()"), inputs, tmp_path / "out")
+    assert result.passed and not result.draft.rounded, (result.left, result.draft.rounded)
+    text = (tmp_path / "out" / f"{file.stem}_paddle.py").read_text()
+    assert "paddle.clip(x, -0.3, 0.6)" in text and "OwnSELU()" in text
+    assert "class ELU(" not in text  # nothing calls it

@@ -264,3 +264,55 @@ def test_custom_functions_stock_transformers_and_changed_inputs_are_ported(tmp_p
     text = (tmp_path / "out" / f"{file.stem}_paddle.py").read_text()
     assert "return grad.neg() * ctx.scale\n" in text and "ctx.saved_tensor()" in text
     assert "if ctx.needs_input_grad[1] else None" in text and "class InplaceReLU" in text
+
+
+NEIGHBOURS = {
+    "__init__.py": "",
+    "gate.py": """
+import torch
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return torch.where(x > 0, grad * 3, grad)
+""",
+    "net.py": """
+import torch
+from torch import nn
+from .gate import Scaled
+
+class Net(nn.Module):
+    def __init__(self, act, norm, mask):
+        super().__init__()
+        self.layer, self.act, self.norm = nn.Linear(6, 4), act, norm(4, eps=1e-3)
+        self.register_buffer("mask", mask)
+        self.free = nn.BatchNorm1d(4, track_running_stats=False)
+
+    def forward(self, x):
+        return self.free(self.norm(Scaled.apply(self.act(self.layer(x)))) @ self.mask)
+""",
+}
+
+
+def test_a_call_that_names_pytorch_is_ported_and_a_neighbour_s_way_back_comes_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f"neighbours_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / name).mkdir()
+    for file, text in NEIGHBOURS.items():
+        (tmp_path / name / file).write_text(text)
+    call = "Net(nn.LeakyReLU(0.2), norm=nn.LayerNorm, mask=torch.ones(4, 4).triu())"
+    opened = open_source(tmp_path / name / "net.py", f"{name}.net:{call}")
+    result = port(opened, NUMBERS, tmp_path / "out")
+    assert result.passed, result.left
+    text = (tmp_path / "out" / "net_paddle.py").read_text()
+    assert "def backward(ctx, grad):" in text and "self.free = OwnBatchNorm1D(4" in text
+    assert "def make_model():" in text and "paddle.nn.LeakyReLU(0.2)" in text
+    assert ":make_model()'" in (tmp_path / "out" / "pair.py").read_text()

@@ -33,7 +33,9 @@ def test_a_private_setting_that_has_another_name_too(tmp_path: Path) -> None:
 
 
 def test_every_remedy_has_a_case_and_says_why() -> None:
-    assert {type(remedy) for remedy in REMEDIES} == {*CASES, remedies.SlopeOfGivenInput}
+    assert {type(remedy) for remedy in REMEDIES} == {
+        *CASES, remedies.SlopeOfGivenInput, remedies.GridOfGivenImage,
+    }  # fmt: skip
     assert all(remedy.reason and remedy.reason.endswith(".") for remedy in REMEDIES)
 
 

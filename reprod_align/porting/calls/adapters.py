@@ -417,22 +417,67 @@ class {name}({base}):
             return super().forward(x)
         return x.mean(axis=list(range(2, x.ndim)), keepdim=True)
 '''
+_WHOLE_POOL: Final = '''
+class {name}({base}):
+    """A pool that takes the mean where its window is the input: Paddle's backward pass divides in float32."""
+
+    def forward(self, x):
+        size = self.kernel_size if x.ndim == 3 else self.ksize
+        window = [size] * (x.ndim - 2) if isinstance(size, int) else list(size)
+        if window != list(x.shape[2:]):
+            return super().forward(x)
+        return x.mean(axis=list(range(2, x.ndim)), keepdim=True)
+'''
+_OWN_STATISTICS: Final = '''
+class {name}({base}):
+    """A batch norm without running statistics takes its batch's in eval mode too, with their gradient."""
+
+    def forward(self, x):
+        if self._use_global_stats is not False:
+            return super().forward(x)
+        return paddle.nn.functional.batch_norm(
+            x, self._mean, self._variance, self.weight, self.bias, training=True, momentum=self._momentum,
+            epsilon=self._epsilon,
+        )
+'''
+_ACTIVATION: Final = '''
+class {{name}}({{base}}):
+    """{layer} in its input's dtype: Paddle's kernel holds the constants in float32."""
+
+    def forward(self, x):
+        return {result}
+'''
+_ACTIVATIONS: Final = {
+    "ELU": "paddle.where(x > 0, x, self._alpha * paddle.expm1(x.clip(max=0)))",
+    "Hardtanh": "paddle.clip(x, self._min, self._max)",
+    "SELU": "self._scale * paddle.where(x > 0, x, self._alpha * paddle.expm1(x.clip(max=0)))",
+    "Softshrink": "paddle.sign(x) * paddle.nn.functional.relu(x.abs() - self._threshold)",
+}
+"""a layer -> its result, in code that computes in the input's dtype"""
 VARIANTS: Final = {
+    **{
+        f"torch.nn.{layer}": _ACTIVATION.format(layer=layer, result=result)
+        for layer, result in _ACTIVATIONS.items()
+    },
+    "torch.nn.AvgPool1d": _WHOLE_POOL,
+    "torch.nn.AvgPool2d": _WHOLE_POOL,
+    "torch.nn.AvgPool3d": _WHOLE_POOL,
+    "torch.nn.BatchNorm1d": _OWN_STATISTICS,
+    "torch.nn.BatchNorm2d": _OWN_STATISTICS,
+    "torch.nn.BatchNorm3d": _OWN_STATISTICS,
     "torch.nn.AdaptiveAvgPool1d": _POOL,
     "torch.nn.AdaptiveAvgPool2d": _POOL,
     "torch.nn.AdaptiveAvgPool3d": _POOL,
     "torch.nn.CrossEntropyLoss": '''
 class {name}({base}):
-    """A loss whose mean is over the targets that count; Paddle's counts what a negative index ignores."""
+    """A loss whose mean is over the targets that count, and that smooths labels in its input's dtype."""
 
     def forward(self, input, label):
-        if self.reduction != "mean" or self.weight is not None or label.is_floating_point():
+        if self.weight is not None or label.is_floating_point():
             return super().forward(input, label)
-        loss = paddle.nn.functional.cross_entropy(
-            input, label, ignore_index=self.ignore_index, reduction="sum", axis=self.axis,
-            label_smoothing=self.label_smoothing,
+        return cross_entropy(
+            input, label, self.ignore_index, self.reduction, self.label_smoothing, self.axis
         )
-        return loss / (label != self.ignore_index).sum().astype(loss.dtype)
 ''',
     "torch.nn.LSTM": _RECURRENT,
     "torch.nn.GRU": _RECURRENT,
@@ -463,12 +508,17 @@ class {name}({base}):
 HELPERS: Final = {
     "cross_entropy": '''
 def cross_entropy(input, target, ignore_index=-100, reduction="mean", label_smoothing=0.0, axis=-1):
-    """Cross entropy whose mean is over the targets that count, whatever index is ignored."""
-    summed = "sum" if reduction == "mean" else reduction
+    """Cross entropy, its mean over the targets that count; Paddle counts more, and smooths in float32."""
     loss = paddle.nn.functional.cross_entropy(
-        input, target, ignore_index=ignore_index, reduction=summed, axis=axis, label_smoothing=label_smoothing
+        input, target, ignore_index=ignore_index, reduction="none", axis=axis
     )
-    return loss / (target != ignore_index).sum().astype(loss.dtype) if reduction == "mean" else loss
+    is_counted = (target != ignore_index).astype(loss.dtype)
+    if label_smoothing > 0:
+        even = -paddle.nn.functional.log_softmax(input, axis).mean(axis) * is_counted
+        loss = (1 - label_smoothing) * loss + label_smoothing * even
+    if reduction == "none":
+        return loss
+    return loss.sum() / is_counted.sum() if reduction == "mean" else loss.sum()
 ''',
     "attend": '''
 def attend(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):

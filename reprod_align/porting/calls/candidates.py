@@ -3,7 +3,7 @@
 import ast
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
@@ -125,14 +125,25 @@ class Definitions:
 
     def vary(self, public: str) -> Callable[[str, str], str]:
         """Return what writes a layer with another forward pass, from its name and the layer's."""
+        self.bring(VARIANTS[public])
         return partial(write_variant, public, self._adapt_needed(VARIANTS[public]))
 
     def serves(self, target: str, public: str, fact: Fact | None) -> bool:
-        """Tell whether a class gives, with PyTorch's arguments, what a layer that has a variant gave."""
+        """Tell whether a class gives, with PyTorch's arguments, what a layer that has a variant gave.
+
+        As far as float32 holds it is enough where the variant gives no more.
+        """
         if public not in VARIANTS or fact is None:
             return True
-        trial = f"{target}(*star, **rest)"
-        return prove(_PASSED_ON, trial, public, fact, self.space, nearly=True) is not False
+
+        def gives(name: str, nearly: bool, space: Mapping[str, Any] = self.space) -> bool:
+            trial = f"{name}(*star, **rest)"
+            return prove(_PASSED_ON, trial, public, fact, dict(space), nearly) is not False
+
+        if gives(target, False):
+            return True
+        variant = execute_definition(self.vary(public)("Varied", target), self.space)
+        return gives(target, True) and not gives("Varied", False, self.space | variant)
 
     def _adapt_needed(self, text: str) -> dict[str, str]:
         """Return the names of the adapters that a text is written with."""
@@ -165,7 +176,8 @@ class Definitions:
         texts = list(self._texts.values())
         for one in reversed(texts):  # each is read by later ones alone
             if _name_definition(one) in names:
-                names = names | set(re.findall(r"\w+", one.partition("(")[2]))
+                parts = ast.walk(ast.parse(one))
+                names = names | {part.id for part in parts if isinstance(part, ast.Name)}
         return [one for one in texts if _name_definition(one) in names]
 
 

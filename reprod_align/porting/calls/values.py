@@ -11,6 +11,8 @@ from reprod_align.porting.calls.names import find_object
 import numpy as np
 
 _LARGEST: Final = 1 << 22  # numbers of a layer that is stood in for
+_STATISTICS: Final = ("_mean", "_variance")
+"""parameters of Paddle's batch norm that are buffers in PyTorch, or that its layer does not have"""
 _TYPE: Final = re.compile(r"torch\.[A-Z]\w*Tensor")
 """what `x.type()` returns"""
 _INTEGERS: Final = {"int32", "int64"}  # Paddle's indices are of either width
@@ -113,7 +115,9 @@ class Built:
         if not isinstance(made, paddle.nn.Layer):
             return False
         ours = sorted(int(one.size) for one in made.parameters())
-        return ours in (sorted(self.sizes), sorted(self.sizes + self.buffers))
+        learned = sorted(int(one.size) for name, one in made.named_parameters()
+                         if not name.endswith(_STATISTICS))  # fmt: skip
+        return ours == sorted(self.sizes + self.buffers) or learned == sorted(self.sizes)
 
 
 def agrees(made: Any, recorded: Any, random: bool = False, nearly: bool = False) -> bool:

@@ -429,6 +429,12 @@ class _Writer(Rewriter):
             self.done.rehearsed.append(label)
             fact = rehearsed
         every = [first, *candidates]
+        if (
+            not callee.fact.callees
+        ):  # no verdict covers it: the simplest that float32 cannot tell apart
+            space = self.definitions.space
+            every = [one for one in every
+                     if prove(node, one.trial, public, fact, space, nearly=True)][:1] or every  # fmt: skip
         for graded, nearly in ((True, False), (True, True), (False, False), (False, True)):
             for one in every:
                 space = self.definitions.space

@@ -284,8 +284,10 @@ class Library:
             return self.executed.handles(os.path.realpath(value.__code__.co_filename), line, line)
         if depth == 0 or isinstance(value, ModuleType) or value is None:
             return False
-        if isinstance(value, dict):
-            return any(self._holds_torch(one, depth - 1) for one in list(value.values())[:300])
+        if isinstance(
+            value, dict
+        ):  # what it holds: the values() of a lazy one may import and raise
+            return any(self._holds_torch(one, depth - 1) for one in list(dict.values(value))[:300])
         if isinstance(value, list | tuple | set | frozenset):
             return any(self._holds_torch(one, depth - 1) for one in list(value)[:300])
         if hasattr(value, "func") and hasattr(value, "args"):  # partial
