@@ -21,6 +21,7 @@ from reprod_align.match import (
 from reprod_align.model.backward import Projection, pair_outputs
 from reprod_align.model.side import Inputs, ModelFailure, Side
 from reprod_align.model.trace import Trace
+from reprod_align.model.watch import Keep
 from reprod_align.randomness import KeyedDraws
 
 
@@ -70,7 +71,7 @@ def pair_models(
     if draws or not eval_backward:
         runner, natural = share_draws(runner), None
     findings.report.pairs = runner.pairing.modules
-    runner = _run_again(runner, defer)
+    runner = _run_again(runner, first.deferred)
     if natural is not None:
         runner.made[False] = runner.expected, natural
     return runner
@@ -114,7 +115,10 @@ def _run_first(
     """Return PyTorch's run in eval mode, and whether a backward pass is possible there."""
     draws = KeyedDraws(SEED, {})
     try:
-        trace = reference.run(inputs, False, draws, "all", Projection(), anew=True, defer=defer)
+        keep: Keep = "values" if defer else "all"
+        trace = reference.run(inputs, False, draws, keep, Projection(), anew=True, defer=defer)
+        if defer and trace.graph is None:  # no other mode can stand for this one's backward pass
+            return _run_first(reference, inputs, findings, defer=False)
         backward = True
     except ModelFailure as error:
         leave_to_training(findings, error)
@@ -141,7 +145,8 @@ def _run_again(runner: Runner, defer: bool) -> Runner:
     kept = runner.expected.deferred or compared == runner.expected.outputs.keys()
     if kept and not runner.expected.drawn:
         return runner
-    return replace(runner, expected=runner.run_reference(False, defer=defer))
+    keep: Keep = "values" if defer else "all"
+    return replace(runner, expected=runner.run_reference(False, keep=keep, defer=defer))
 
 
 def _modules_called(trace: Trace) -> list[str]:

@@ -135,7 +135,7 @@ class Runner:
     ) -> Trace:
         """Run Paddle's side, with `pins` in place of its own values; the rest as for the reference."""
         objective = None if loss else self._projection(training, backward)
-        if backward:  # the port's gradients take as much memory as the reference's weights
+        if backward and not defer:  # the port's gradients take as much memory as PyTorch's weights
             self.reference.rest()
         self._begin(self.port, training)
         self._call_before(self.port, training)

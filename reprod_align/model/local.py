@@ -356,7 +356,7 @@ class LocalSide:
                 if graded and counts and keep != "none" and all(map(watch.has_set, hooks)):
                     made = leaves(output, self.fw.is_tensor).values()
                     watch.trace.graph = digest_graph(self.fw, made, asked.values())
-                watch.trace.deferred = how.get("defer", False) and watch.trace.graph is not None
+                watch.trace.deferred = how.get("defer", False)
                 if not watch.trace.deferred:
                     with self._blame("loss", watch):
                         scalar = self._objective(output, objective)

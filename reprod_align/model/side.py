@@ -147,7 +147,7 @@ class RunOptions(TypedDict, total=False):
     of_inputs: bool
     """the gradients of the float inputs are kept too"""
     defer: bool
-    """without a backward pass, if its graph tells all that it would do"""
+    """without a backward pass; the graph of the trace tells what it would do"""
 
 
 class Side(Protocol):

@@ -67,7 +67,7 @@ class Trace:
     graph: str | None = None
     """a digest of the backward pass without its dropout, equal only for equal passes; None: not known"""
     deferred: bool = False
-    """whether the backward pass was left out, since a run in the other mode may do the same"""
+    """whether the backward pass was left out, since a run in the other mode may do all that it would"""
 
     @property
     def outputs(self) -> Mapping[str, Leaf]:

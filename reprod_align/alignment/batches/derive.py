@@ -30,7 +30,7 @@ FEW = 2
 _TRIED = 4  # lengths, of sequences and of what turns out to be none
 _LENGTHS = 2  # of them are changed
 _GROWN = 2  # times the given elements: a longer batch has at most so many
-_LITTLE = 1.5  # times the length where a run takes its time
+_SHORTEST = (4, 2)  # parts of the length where a run takes its time: the first that the reference accepts
 _AXES = (1, 0)  # along which whole numbers are moved: 0 if those of axis 1 have ranges of their own
 ONE_EXAMPLE = "the first example alone"
 
@@ -118,7 +118,7 @@ def derive_batches(inputs: Inputs, accepts: Accepts, examples: int = FEW) -> Ite
 
 @dataclass(frozen=True)
 class _Cut:
-    """A batch of one example, of half the length and with other values; and how it was cut."""
+    """A batch of one example, shorter and with other values; and how it was cut."""
 
     batch: Batch
     length: int
@@ -127,18 +127,18 @@ class _Cut:
     words: str
     """that the length is another"""
     plain: Given
-    """the example, of half the length, with its own values"""
+    """the example, as short, with its own values"""
 
 
 def _derive_short(given: Given, cut: _Cut, accepts: Accepts) -> Iterator[Batch]:
-    """Yield the batches of one example, mostly of half the length: where a run takes its time."""
+    """Yield the batches of one example, mostly cut: where a run takes its time."""
     few, last, most = given.take(1), cut.batch, _count_elements(given.arrays)
     yield cut.batch
     for last in _change_all_values(cut.plain, [cut.batch], accepts):
         yield last
     first = replace(last if last.before else cut.batch, words=cut.words)  # has just been called
     bare = _change_surroundings(cut.plain.make(""))
-    longer = islice(_make_longer(few, cut.axes, cut.length, most, _LITTLE), 1)
+    longer = islice(_make_longer(few, cut.axes, cut.length, most, little=True), 1)
     both = _first((_surround(_follow(one, first), bare) for one in longer), accepts)
     yield from both or _lengthen(few, cut.axes, cut.length, most, first, accepts)
     yield from _change_lengths(few, most, accepts, cut.length)
@@ -162,7 +162,7 @@ def _cut_one(given: Given, accepts: Accepts) -> _Cut | None:
     if moved is None:
         return None
     for length, axes in _list_sequences(one):
-        for words, arrays in _cut(one, length, axes):
+        for words, arrays in _cut(one, length, axes, _SHORTEST):
             plain = replace(given.take(1), arrays=arrays)
             values = next(_change_values(plain, "moved", (spread,)), None)
             if values is not None:
@@ -248,11 +248,13 @@ def _list_sequences(few: Given) -> list[tuple[int, Axes]]:
     return [(length, axes) for length, axes in sequences if length in lengths]
 
 
-def _cut(few: Given, length: int, axes: Axes) -> Iterator[tuple[str, dict[Key, Array]]]:
-    """Yield the inputs with half the length, and that in words."""
-    half = (length + 1) // 2 if length > 2 else 1
-    for last in (0, 1):
-        yield _name_length(half, length), resize(few.arrays, axes, half, last)
+def _cut(
+    few: Given, length: int, axes: Axes, parts: Sequence[int] = (2,)
+) -> Iterator[tuple[str, dict[Key, Array]]]:
+    """Yield the inputs with a part of the length, its half unless others are asked for, and that in words."""
+    for part, last in product(parts, (0, 1)):
+        short = -(-length // part) if length > part else 1
+        yield _name_length(short, length), resize(few.arrays, axes, short, last)
 
 
 def _lengthen(
@@ -275,14 +277,14 @@ def _follow(batch: Batch, first: Batch) -> Batch:
 
 
 def _make_longer(
-    few: Given, axes: Axes, length: int, most: int, times: float = _GROWN
+    few: Given, axes: Axes, length: int, most: int, little: bool = False
 ) -> Iterator[Batch]:
     """Yield batches with a longer sequence, the longest first, that are small enough to be cheap.
 
-    times: the length, at most.
+    little: by one element alone, which already goes beyond what the given batch reaches.
     """
     lengths = (2 * length, length + (length + 1) // 2, length + 1)
-    for longer in (one for one in lengths if one <= times * length or one == length + 1):
+    for longer in lengths[-1:] if little else lengths:
         for chosen in (few, few.take(1)) if few.count > 1 else (few,):
             made = [resize(chosen.arrays, axes, longer, follow=follow) for follow in (True, False)]
             if _count_elements(made[0]) <= _GROWN * most:

@@ -113,7 +113,7 @@ def test_one_short_example_does_where_runs_take_time() -> None:
     assert {words: shapes(batch) for words, batch in made.items()} == {
         SHORT: [(1, 3)],
         SECOND: [(1, 3)],
-        f"{LATER}, {BARE}": [(1, 9)],
+        f"{LATER}, {BARE}": [(1, 7)],
     }
     alone, moved, half = made[SHORT].parts
     assert [shapes(part)[0] for part in (alone, moved, half)] == [(1, 6), (1, 6), (1, 3)]
@@ -123,8 +123,19 @@ def test_one_short_example_does_where_runs_take_time() -> None:
     later, bare = last.parts
     assert not last.graded and last.inputs[0].dtype == np.int32
     assert last.before == later.before == (made[SHORT].inputs, made[SECOND].inputs)
-    assert later.note == " (the first example)" and parts(later) == ["with length 9 in place of 6"]
+    assert later.note == " (the first example)" and parts(later) == ["with length 7 in place of 6"]
     assert bare.words == BARE and shapes(bare) == [(1, 3)] and not bare.before
+
+
+def test_a_quarter_of_the_length_does_where_the_reference_runs_on_it() -> None:
+    ids = np.arange(48).reshape(2, 24)
+
+    def lengths(least: int) -> list[int]:
+        made = derive_batches((ids,), lambda batch: batch.inputs[0].shape[1] >= least, 1)
+        return [batch.inputs[0].shape[1] for batch in made]
+
+    assert lengths(1) == [6, 6, 25]
+    assert lengths(7) == [12, 12, 25]
 
 
 def test_one_example_does_where_no_length_can_be_cut() -> None:
