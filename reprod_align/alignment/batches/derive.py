@@ -30,7 +30,7 @@ FEW = 2
 _TRIED = 4  # lengths, of sequences and of what turns out to be none
 _LENGTHS = 2  # of them are changed
 _GROWN = 2  # times the given elements: a longer batch has at most so many
-_SHORTEST = (4, 2)  # parts of the length where a run takes its time: the first that the reference accepts
+_SHORTEST = (4, 2)  # parts of the length that are tried, in turn, where a run takes its time
 _AXES = (1, 0)  # along which whole numbers are moved: 0 if those of axis 1 have ranges of their own
 ONE_EXAMPLE = "the first example alone"
 
