@@ -17,15 +17,15 @@ TITLE = ("`align`, beside a forward and backward pass of both models in float64"
          "`align`，对比两个模型各一次 float64 前向和反向")  # fmt: skip
 _BATCH, _LENGTH, _LAYERS = 2, 64, 12
 _PARAMETERS = 109_483_778
-_BYTES = 32  # for each parameter
+_BYTES = 24  # for each parameter
 _HERE = "benchmarks.figures.align"
 _WORKING = ExitStack()
 """what stays in force until the process ends: a stack of a function's own would be left with it"""
 
 ROWS = (
-    Row(("a faithful pair", "忠实的模型对"), f"{_HERE}:judge_faithful", 4.0, f"{_HERE}:run_both",
+    Row(("a faithful pair", "忠实的模型对"), f"{_HERE}:judge_faithful", 2.0, f"{_HERE}:run_both",
         "s of work"),
-    Row(("one LayerNorm's epsilon is wrong", "一个 LayerNorm 的 epsilon 错误"), f"{_HERE}:judge_wrong", 8.0,
+    Row(("one LayerNorm's epsilon is wrong", "一个 LayerNorm 的 epsilon 错误"), f"{_HERE}:judge_wrong", 5.0,
         f"{_HERE}:run_both", "s of work"),
     Row(("memory beyond the two models, a faithful pair", "除两个模型外的内存，忠实的模型对"),
         f"{_HERE}:judge_faithful", _BYTES * _PARAMETERS / 2**20, unit="MB"),

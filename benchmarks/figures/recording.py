@@ -17,7 +17,7 @@ ROWS = tuple(
     Row(
         (f"{name}: recorded step / plain step", f"{name}：录制的一步 / 普通的一步"),
         f"{_HERE}:record_{name.lower()}",
-        1.10,
+        1.15,
         f"{_HERE}:run_{name.lower()}",
         unit="s of work",
     )
