@@ -1,6 +1,6 @@
 """Judges a LLaMA of any size in sections, and says what it took: time, memory, sections.
 
-    python -m benchmarks.sections FOLDER [--layers 22] [--fault 13] [--section-size 70000000]
+    python -m benchmarks.sections FOLDER [--layers 22] [--fault 13] [--section-size 70000000] [--jobs 2]
 
 FOLDER gets random weights as sharded safetensors in bfloat16, unless it has them; delete it
 afterwards. The shape is TinyLlama's (1.1 B parameters, 2.2 GB); --hidden makes others.
@@ -38,12 +38,13 @@ def main() -> None:
         options.folder,
         section_size=options.section_size,
         state=options.state,
+        jobs=options.jobs,
     )
     done.set()
     print(report)
     wall, used = time.perf_counter() - began, time.process_time()
     print(f"\n{wall:.0f} s, {used:.0f} s of processor time, "
-          f"at most {peak[0] / 2**30:.2f} GiB resident")  # fmt: skip
+          f"at most {peak[0] / 2**30:.2f} GiB resident; without what workers took")  # fmt: skip
 
 
 def parse_arguments() -> Namespace:
@@ -57,6 +58,7 @@ def parse_arguments() -> Namespace:
     parser.add_argument("--fault", type=int)
     parser.add_argument("--section-size", type=int, default=70_000_000)
     parser.add_argument("--state", type=Path)
+    parser.add_argument("--jobs", type=int, default=1)
     return parser.parse_args()
 
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 from traceback import extract_tb
+from typing import Protocol
 
 _LONGEST = 2000  # characters of a message; names in it may come from a hostile file
 _SHOW = "REPROD_ALIGN_TRACEBACK"
@@ -58,7 +59,11 @@ class MissingInputError(ReprodError):
     """A file that an earlier script should have written is not there."""
 
 
-def explain_absence(path: Path, then: str = "") -> ReprodError:
+class _Place(Protocol):
+    def exists(self) -> bool: ...
+
+
+def explain_absence(path: _Place, then: str = "") -> ReprodError:
     """Return why `path` can't be read as a file: nothing is there, or a folder, a device or a pipe."""
     if path.exists():
         return ReprodError(f"{path} is not a file, but a folder, a device or a pipe{then}")

@@ -32,8 +32,8 @@ def test_an_extra_takes_the_versions_of_the_requirements_and_replaces_no_framewo
     pinned = {name: version for name, _, version in (line.partition("==") for line in lines)}
     extras = PROJECT["optional-dependencies"]
     assert sorted(extras) == [
-        "all", "completion", "diff", "docs", "mcp", "paddle", "port", "pytest", "report", "terminal",
-        "torch", "zoo",
+        "all", "cluster", "completion", "diff", "docs", "mcp", "paddle", "port", "pytest", "report",
+        "terminal", "torch", "zoo",
     ]  # fmt: skip
     for extra in extras.values():
         for word in map(Requirement, extra):

@@ -1,11 +1,13 @@
 """Judges the pairs of the zoo and writes docs/zoo.md.
 
-python -m examples.zoo [WORD ...] [--again] [--minutes N] [--list | --page]
+python -m examples.zoo [WORD ...] [--again] [--minutes N] [--jobs N | --cluster ADDRESS] [--list | --page]
 
 A word is a table (paddlenlp), an architecture (bert) or a pair ("bert Model"). A pair is judged if it has no
 row in docs/results/zoo.json, or if what its row was made from has changed: a version, the pair's statement,
 a file of its models. So the command goes on where it stopped, and a new version judges what it touches.
---again judges all. At the end it says which rows have become others.
+--again judges all, but for those that this very judge has judged in a run that was stopped: their rows lie
+in .zoo/rows, by a digest of the judge and of what they were made from. At the end it says which rows have
+become others.
 """
 
 import argparse
@@ -18,9 +20,12 @@ from examples.zoo.environments import find_python
 from examples.zoo.inputs import list_changes, read_inputs
 from examples.zoo.page import write_pages
 from examples.zoo.pair import Pair
-from examples.zoo.results import Row, load, save
+from examples.zoo.results import Row, list_sources, load, save
 from examples.zoo.running import judge_pairs
 from examples.zoo.tables import Table, choose
+from reprod_align.base.console import run_command
+from reprod_align.base.tasks import Workers
+from reprod_align.commands.arguments import add_worker_arguments
 
 
 def main(words: Sequence[str]) -> int:
@@ -41,7 +46,8 @@ def main(words: Sequence[str]) -> int:
     left = [one for one in chosen if options.again or why[f"{one[0].key}: {one[1].name}"]]
     print(f"pairs to judge: {len(left)} of {len(chosen)}")
     others = []
-    for name, row in judge_pairs(left, options.minutes):
+    workers = Workers(options.jobs, options.cluster)
+    for name, row in judge_pairs(left, options.minutes, workers):
         if row.verdict != "not installed":
             if name in rows and rows[name].told != row.told:
                 others.append(
@@ -62,8 +68,7 @@ def find_reasons(table: Table, pair: Pair, rows: Mapping[str, Row]) -> list[str]
         return ["it has no row"]
     if not all(find_python(name).exists() for name in table.environments):
         return []  # nothing to judge it with
-    files = [name for name in row.inputs if name.endswith(".py")]
-    return list_changes(row.inputs, read_inputs(table, pair, files))
+    return list_changes(row.inputs, read_inputs(table, pair, list_sources(row)))
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
@@ -76,9 +81,10 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--again", action="store_true", help="judge pairs that have a row too")
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin no pair after")
     parser.add_argument("--list", action="store_true", help="print the pairs")
+    add_worker_arguments(parser, "pairs")
     parser.add_argument("--page", action="store_true", help="write the pages from the rows alone")
     return parser.parse_args(words)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_command("python -m examples.zoo", lambda: main(sys.argv[1:])))

@@ -9,11 +9,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from examples.zoo.mending import load_faults, mend  # noqa: E402
-from examples.zoo.tables import BY_KEY  # noqa: E402
+from examples.zoo.tables import find_pair  # noqa: E402
 
-KEY, _, NAME = os.environ["ZOO"].partition(": ")
-TABLE = BY_KEY[KEY]
-PAIR = TABLE.load_pairs()[NAME]
+TABLE, PAIR = find_pair(os.environ["ZOO"])
 
 
 def torch_model():
@@ -26,7 +24,7 @@ def paddle_model():
     package = TABLE.load_paddle()
     if os.environ.get("ZOO_MENDED"):
         package = mend(
-            package, [one for one in load_faults()[TABLE.faults_key] if one.shows_in(NAME)]
+            package, [one for one in load_faults()[TABLE.faults_key] if one.shows_in(PAIR.name)]
         )
     return PAIR.make_paddle(package)
 

@@ -44,6 +44,11 @@ class Row:
         return self.verdict, self.stage, self.place, self.message, self.paddle_line, self.without
 
 
+def list_sources(row: Row) -> list[str]:
+    """Return the source files that a row was made from."""
+    return [name for name in row.inputs if name.endswith(".py")]
+
+
 def make_row(report: Report, seconds: float) -> Row:
     """Return the row of a report."""
     worst = report.worst

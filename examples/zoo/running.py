@@ -1,33 +1,62 @@
-"""Judges pairs one by one, each in a copy of this process."""
+"""Judges pairs, here or in workers, each in a copy of the process; what is judged is kept in .zoo/rows."""
 
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from benchmarks.apart import Broken, run_apart
-from examples.zoo.environments import find_python
-from examples.zoo.inputs import list_files, read_inputs
+from examples.zoo.environments import FOLDER, find_python
+from examples.zoo.inputs import list_changes, list_files, read_inputs
 from examples.zoo.mending import Fault, load_faults, mend
 from examples.zoo.pair import Pair
-from examples.zoo.results import GOOD, Row, make_broken_row, make_row
-from examples.zoo.tables import Table
+from examples.zoo.results import GOOD, Row, list_sources, make_broken_row, make_row
+from examples.zoo.tables import Table, find_pair
 from reprod_align import align
+from reprod_align.base.files import from_plain
+from reprod_align.base.tasks import HERE, ResultFolder, Workers, digest, digest_judge
 from reprod_align.commands import parse
 from reprod_align.commands.pair import judge_pair
 
+ROWS = FOLDER / "rows"
 PATIENCE = 600  # seconds for a pair
 SIDES = ("torch", "paddle")
 PAIR_FILE = Path(__file__).with_name("pair_zoo.py")
 
 
-def judge_pairs(chosen: Sequence[tuple[Table, Pair]], minutes: float) -> Iterator[tuple[str, Row]]:
+def judge_pairs(
+    chosen: Sequence[tuple[Table, Pair]], minutes: float, workers: Workers = HERE
+) -> Iterator[tuple[str, Row]]:
     """Yield "table: pair" and its row until all are judged or the minutes have passed."""
-    deadline = time.monotonic() + 60 * minutes
-    for table, pair in chosen:
-        if time.monotonic() > deadline:
-            return
-        yield f"{table.key}: {pair.name}", judge(table, pair)
+    work = partial(judge_kept, ROWS, time.time() + 60 * minutes)
+    with workers.at_work() as run:
+        for name, row in run(work, [f"{table.key}: {pair.name}" for table, pair in chosen]):
+            if row is not None:
+                yield name, row
+
+
+def judge_kept(folder: Path, deadline: float, name: str) -> Row | None:
+    """Return the row of "table: pair" that is kept of the same inputs and the same judge, or judge it.
+
+    None after the deadline, in seconds of the clock.
+    """
+    table, pair = find_pair(name)
+    results, inputs = ResultFolder(folder), read_inputs(table, pair)
+    key = digest(digest_judge(), name, repr(sorted(inputs.items())))
+    with suppress(
+        TypeError, ValueError, KeyError, AttributeError
+    ):  # there is none, or it is damaged
+        row: Row = from_plain(Row, results.find(key))
+        if not list_changes(row.inputs, read_inputs(table, pair, list_sources(row))):
+            return row
+    if time.time() > deadline:
+        return None
+    row = judge(table, pair)
+    if row.verdict not in ("not installed", "cannot be judged"):
+        results.keep(key, row)
+    return row
 
 
 def judge(table: Table, pair: Pair) -> Row:

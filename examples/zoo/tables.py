@@ -64,6 +64,12 @@ TABLES: Final[Sequence[Table]] = (
 BY_KEY: Final = {table.key: table for table in TABLES}
 
 
+def find_pair(name: str) -> tuple[Table, Pair]:
+    """Return what "table: pair" names."""
+    key, _, pair = name.partition(": ")
+    return BY_KEY[key], BY_KEY[key].load_pairs()[pair]
+
+
 def choose(words: Sequence[str]) -> list[tuple[Table, Pair]]:
     """Return the pairs whose table or name begins with one of the words; all without words."""
     every = [(table, pair) for table in TABLES for pair in table.load_pairs().values()]

@@ -102,10 +102,7 @@ def outlive(name: str) -> None:
         return
     child = os.fork()
     if not child:
-        with suppress(AttributeError, OSError):  # of another system than Linux
-            ctypes.CDLL(None).prctl(
-                1, signal.SIGKILL
-            )  # PR_SET_PDEATHSIG: it ends with this process
+        end_with_parent()
         return
     on_terminal = sys.stdin is not None and sys.stdin.isatty()  # Ctrl-C reaches both there
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
@@ -115,6 +112,12 @@ def outlive(name: str) -> None:
     if code < 0:
         code = _tell_of_signal(name, signal.Signals(-code))
     os._exit(code)
+
+
+def end_with_parent() -> None:
+    """Let this process end with the one that started it."""
+    with suppress(AttributeError, OSError):  # of another system than Linux
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def _tell_of_signal(name: str, number: signal.Signals) -> int:

@@ -39,6 +39,14 @@ def add_python_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--paddle-python", metavar="PATH", help="interpreter that has Paddle")
 
 
+def add_worker_arguments(parser: ArgumentParser, what: str) -> None:
+    """Declare who does what is independent; what: that, in the plural. `Workers` takes both."""
+    parser.add_argument("--jobs", type=int, default=1, metavar="N",
+                        help=f"processes that judge {what}, here (1)")  # fmt: skip
+    parser.add_argument("--cluster", default="", metavar="tcp://HOST:8786",
+                        help=f"a scheduler of dask.distributed whose workers judge {what}")  # fmt: skip
+
+
 def add_parallel_arguments(parser: ArgumentParser) -> None:
     """Declare the ranks of the port, and what they get."""
     from reprod_align.parallel.launch import TIME_LIMIT  # comparing files needs none of it

@@ -1,7 +1,8 @@
 """Converts weights between PyTorch and Paddle, tensor by tensor, and proves the result.
 
 SRC   .bin, .pt, .pth (torch.save), .safetensors, .pdparams, the index of a sharded checkpoint
-      (*.index.json) or a folder with either; wrapped state dicts and prefixes are seen through
+      (*.index.json) or a folder with either; wrapped state dicts and prefixes are seen through;
+      or the address of a .safetensors file or its index, https://..., of which each tensor is read once
 DST   a name that ends likewise; *.index.json writes shards beside it
 
 Which tensor becomes which, and how, follows from the two models, as `reprod-align pair` pairs them: give
@@ -48,12 +49,13 @@ from reprod_align.pair import paddle_side, torch_side
 from reprod_align.pair.file import PairFile, call_named, open_file
 from reprod_align.pair.remote import start_sides
 from reprod_align.parallel.checkpoints import convert_parallel
+from reprod_align.weights import locate
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the command's arguments."""
     add = parser.add_argument
-    add("source", type=Path, metavar="SRC")
+    add("source", type=locate, metavar="SRC")
     add("target", type=Path, metavar="DST")
     add(
         "--pair",
@@ -102,7 +104,7 @@ def run(options: Namespace) -> int:
     _require_apart(options)
     given = read_map(options.map) if options.map else None
     work = verify if options.verify else convert
-    with run_user_code(options.pair or options.source):
+    with run_user_code(options.pair or Path(str(options.source))):
         tell("making the models")
         try:
             if options.parallel:
@@ -125,6 +127,10 @@ def _convert_parallel(
         raise ReprodError(
             "--parallel needs --pair FILE.py, and goes with neither --verify nor --dry-run"
         )
+    if not isinstance(order.source, Path):
+        raise ReprodError(
+            f"--parallel reads rank files or a checkpoint here: download {order.source}"
+        )
     return convert_parallel(order, options.pair, options.parallel, given)
 
 
@@ -133,8 +139,8 @@ def _require_apart(options: Namespace) -> None:
     saved = options.save_map
     if saved and saved.is_dir():
         raise ReprodError(f"--save-map {saved} is a folder: name a file")
-    for other in filter(None, (options.source, options.target, options.pair) if saved else ()):
-        if saved.resolve() == other.resolve():
+    for other in (options.source, options.target, options.pair) if saved else ():
+        if isinstance(other, Path) and saved.resolve() == other.resolve():
             raise ReprodError(f"--save-map {saved} would replace {other}: name another file")
 
 

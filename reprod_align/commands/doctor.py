@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 from reprod_align.base.console import tell
+from reprod_align.base.tasks import INSTALL
 from reprod_align.errors import join_lines, one_line
 from reprod_align.porting.paconvert import VERSION as PACONVERT
 
@@ -121,6 +122,13 @@ PROBES = (
         optional=("jinja2", "matplotlib"),
     ),
     HealthCheck(
+        "dask and fsspec: --jobs, --cluster, weights at an address",
+        "import aiohttp, distributed, fsspec;"
+        "print('distributed', distributed.__version__, 'and fsspec', fsspec.__version__)",
+        INSTALL,
+        optional=("distributed", "fsspec"),
+    ),
+    HealthCheck(
         "PaConvert: port",
         "import importlib.util, importlib.metadata, shutil;"
         "print(importlib.metadata.version('paconvert') if importlib.util.find_spec('paconvert')"
@@ -183,9 +191,9 @@ def list_probes() -> tuple[HealthCheck, ...]:
     """Return what is examined: in a clone of the repository, what its scripts need too."""
     if find_spec("pipeline") is None:
         return PROBES
-    # one command brings all packages that a clone's scripts need; PaConvert is none of them
-    own = (replace(each, remedy=SETUP) if "pip install" in each.remedy and "paconvert" not in each.optional
-           else each for each in PROBES)  # fmt: skip
+    # one command brings all packages that a clone's scripts need, and no others
+    own = (replace(each, remedy=SETUP) if "pip install" in each.remedy
+           and not {"paconvert", "distributed"} & {*each.optional} else each for each in PROBES)  # fmt: skip
     return (*own, *PIPELINE_PROBES)
 
 

@@ -24,7 +24,9 @@ copy_weights are taken from the PyTorch side.
 With --sections the models may be larger than memory: torch_model and paddle_model then make models
 whose weights are not loaded, `torch_weights` says where they lie (safetensors, .bin, .pth; a file, or a
 folder with a sharded checkpoint), and `paddle_weights`, if it is given, where Paddle's own lie (.pdparams
-too).
+too). --state FOLDER keeps what is done: the same command goes on there after a stop. --jobs N judges
+sections in N processes, --cluster tcp://HOST:8786 in the workers of dask.distributed, which see the file and
+FOLDER, too; --memory is then each process's.
 
 With --parallel the port runs on several ranks of paddle.distributed.fleet, which it is built for, and the
 reference stays one process: tp=2, dp=2, "tp=2,sp" or "dp=2,tp=2". The file may then define
@@ -35,6 +37,8 @@ exit 0 the port is faithful, 1 it is not, 2 it cannot be compared
 """
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -43,10 +47,12 @@ from typing import Any
 from reprod_align.alignment import compare_pair
 from reprod_align.base.console import tell
 from reprod_align.base.files import write_text
+from reprod_align.base.tasks import Workers
 from reprod_align.commands.arguments import (
     add_file_argument,
     add_parallel_arguments,
     add_python_arguments,
+    add_worker_arguments,
     print_result,
     read_size,
     run_user_code,
@@ -64,7 +70,7 @@ from reprod_align.pair.remote import start_sides
 from reprod_align.parallel.align import align_parallel
 from reprod_align.report import Report
 from reprod_align.report.pages import make_page, render_sarif
-from reprod_align.sections import SECTION_SIZE, align_sections
+from reprod_align.sections import SECTION_SIZE, Request, judge_request
 
 EDITORS = ("vscode", "vscode-insiders", "vscodium", "cursor", "windsurf")
 """the schemes of editors that open SCHEME://file/PATH:LINE"""
@@ -83,8 +89,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--sections", type=int, nargs="?", const=SECTION_SIZE, metavar="PARAMETERS",
                         help=f"one section at a time, of so many parameters ({SECTION_SIZE:,})")  # fmt: skip
     parser.add_argument(
-        "--state", type=Path, metavar="PATH.json", help="with --sections: go on from"
+        "--state", type=Path, metavar="FOLDER", help="with --sections: keep what is done, go on"
     )
+    add_worker_arguments(parser, "sections")
     add_parallel_arguments(parser)
     parser.add_argument(
         "--editor", default="", choices=EDITORS,
@@ -120,6 +127,10 @@ def judge_pair(options: Namespace) -> Report:
                 return _judge_parallel(options)
             if options.sections is not None:
                 return _judge_sections(options)
+            if options.jobs != 1 or options.cluster:
+                raise ReprodError(
+                    "--jobs and --cluster go with --sections: its sections are the tasks"
+                )
             if options.torch_python or options.paddle_python:
                 pythons = options.torch_python, options.paddle_python
                 return _judge_apart(options.file, *pythons, options.memory)
@@ -146,29 +157,35 @@ def _judge_sections(options: Namespace) -> Report:
     """Compare one section at a time."""
     if options.torch_python or options.paddle_python:
         raise ReprodError("--sections runs both sides in this process: leave the interpreters out")
-    with open_file(options.file, PairFile) as file:
+    path = options.file.absolute()  # a worker may be in another folder
+    open_request = partial(_open_sections, path, options.sections, options.memory)
+    return judge_request(open_request, options.state, Workers(options.jobs, options.cluster))
+
+
+@contextmanager
+def _open_sections(path: Path, size: int, memory: int | None) -> Iterator[Request]:
+    """Yield what a file says is to be judged in sections; it is loaded in every process anew."""
+    with open_file(path, PairFile) as file:
         settings: dict[str, Any] = {**file.settings()}
+        settings |= file.find_functions("torch") | file.find_functions("paddle")
         weights, own = file.weights("torch"), file.weights("paddle")
         if weights is None:
-            raise ReprodError(f"{options.file}: --sections needs torch_weights, a path")
+            raise ReprodError(f"{path}: --sections needs torch_weights, a path")
         if settings.pop("copy_weights", own is None) is not (own is None):
             raise ReprodError(
-                f"{options.file}: paddle_weights and copy_weights = False go together: give both or neither"
+                f"{path}: paddle_weights and copy_weights = False go together: give both or neither"
             )
-        settings |= file.find_functions("torch") | file.find_functions("paddle")
-        report = align_sections(
-            file.find_maker("torch"),
-            file.find_maker("paddle"),
-            file.inputs(),
-            weights,
-            own,
-            section_size=options.sections,
-            state=options.state,
-            memory=options.memory,
+        yield Request(
+            torch_model=file.find_maker("torch"),
+            paddle_model=file.find_maker("paddle"),
+            inputs=file.inputs(),
+            torch_weights=weights,
+            paddle_weights=own,
+            section_size=size,
+            memory=memory,
+            remarks=file.remarks(),
             **settings,
         )
-        report.remarks += file.remarks()
-        return report
 
 
 def _judge_parallel(options: Namespace) -> Report:

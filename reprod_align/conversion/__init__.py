@@ -31,6 +31,7 @@ from reprod_align.weights import (
     Checkpoint,
     Entry,
     Opaque,
+    Place,
     Stored,
     find_kind,
     name_all,
@@ -166,7 +167,7 @@ def require_free(
     names = name_files(target, entries, shard_size)
     for path in map(target.with_name, names):
         for file in source.files if path.exists() else ():
-            if path.samefile(file):
+            if isinstance(file, Path) and path.samefile(file):
                 raise ReprodError(f"{path} is the source {file}: name another target")
     stale = sorted(_list_stale(target, names))
     if stale:
@@ -190,7 +191,7 @@ def _list_stale(target: Path, names: Sequence[str]) -> Iterator[str]:
 class Conversion:
     """What is to be converted, and how."""
 
-    source: Path | Checkpoint
+    source: Place | Checkpoint
     """a checkpoint that is open already may have other names than its file"""
     target: Path
     select: str = ""

@@ -7,9 +7,11 @@ return what the sections returned and pass differences on.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from reprod_align.alignment import (
     OUTPUTS_IN_EVAL,
@@ -17,44 +19,37 @@ from reprod_align.alignment import (
     Findings,
     compare_outputs,
     describe_effects,
-    judge_in_float64,
-    judge_widened,
     note_rounded,
     report_failure,
 )
 from reprod_align.base.console import tell
-from reprod_align.base.text import is_within
+from reprod_align.base.tasks import ResultFolder, Workers, digest
 from reprod_align.errors import ReprodError
-from reprod_align.model import (
-    Inputs,
-    LeafPair,
-    ModelFailure,
-    ModelInfo,
-    Trace,
-    UserFunction,
-    check_inputs,
-    limit_memory,
-)
-from reprod_align.pair import PairSpec
+from reprod_align.model import Inputs, LeafPair, ModelFailure, Trace, UserFunction, limit_memory
 from reprod_align.report import Report
-from reprod_align.sections.cover import Piece
-from reprod_align.sections.models import Maker, SectionedPair, build_model, divide_pair
-from reprod_align.sections.reports import StateFile, join_unjudged, merge_reports, take_fingerprint
-from reprod_align.sections.stream import WholeRuns, run_both, run_outputs
-from reprod_align.weights import open_checkpoint
+from reprod_align.sections.models import Maker, SectionedPair
+from reprod_align.sections.pieces import (
+    SECTION_SIZE,
+    Job,
+    Opened,
+    OpenRequest,
+    Request,
+    find_runs,
+    judge_pieces,
+)
+from reprod_align.sections.reports import digest_files, join_unjudged, merge_reports
+from reprod_align.sections.stream import WholeRuns, run_outputs
+from reprod_align.weights import Place
 
-SECTION_SIZE = 70_000_000
-"""parameters of a piece: in float64, about 4 GB for both sides (docs/align_reference.md)"""
-_ONE_PIECE = ("float32 inside was compared in the first section that has it; in the others float64 "
-              "took its place")  # fmt: skip
+__all__ = ["Request", "SECTION_SIZE", "align_sections", "judge_request"]
 
 
 def align_sections(
     torch_model: Maker,
     paddle_model: Maker,
     inputs: Inputs,
-    torch_weights: Path,
-    paddle_weights: Path | None = None,
+    torch_weights: str | Place,
+    paddle_weights: str | Place | None = None,
     torch_loss: UserFunction | None = None,
     paddle_loss: UserFunction | None = None,
     torch_optimizer: UserFunction | None = None,
@@ -66,118 +61,69 @@ def align_sections(
     section_size: int = SECTION_SIZE,
     state: Path | None = None,
     memory: int | None = None,
+    jobs: int = 1,
+    cluster: str = "",
 ) -> Report:
     """Compare a PyTorch model with its Paddle port as `align` does, one section at a time.
 
     torch_model, paddle_model: functions that make the models; they are made without memory, so
     that a function must not load weights. torch_weights: a file of weights, or a folder with the
-    parts of one: safetensors, `.bin`, `.pth`. paddle_weights: Paddle's own weights, to be compared;
+    parts of one: safetensors, `.bin`, `.pth`; or the address of a safetensors file or of its index,
+    https://..., of which each tensor is read once. paddle_weights: Paddle's own weights, to be compared;
     None: PyTorch's are converted. section_size: parameters of a section and of the sections that
-    are judged together; a layer that is larger is a section of its own. state: a file that keeps what
-    is done, so that an interrupted run goes on from there. The rest: as for `align`. Further batches are
+    are judged together; a layer that is larger is a section of its own. state: a folder that keeps
+    what is done, so that an interrupted run goes on from there, however it is started. jobs: processes
+    that judge sections here; cluster: the address of a scheduler of dask.distributed whose workers do,
+    and that see `state`. memory: of each process. The rest: as for `align`. Further batches are
     not derived: only the inputs given are run.
 
-    Raises ReprodError if an argument can't be what it should be, WeightsError if a file can't be
-    read or does not fit its model, ModelFailure if the PyTorch side itself fails.
+    Raises ReprodError if an argument can't be what it should be, a worker ends each time or the
+    scheduler is gone, WeightsError if a file can't be read or does not fit its model, ModelFailure if
+    the PyTorch side itself fails.
     """
-    from reprod_align.backends import paddle as paddle_init
-    from reprod_align.backends import torch as torch_init
-    from reprod_align.pair import paddle_side, torch_side
-
-    check_inputs(inputs)
-    if type(section_size) is not int or section_size < 1:
-        raise ReprodError(f"section_size: expected a whole number above 0, got {section_size!r}")
-    reference = torch_side(
-        build_model(torch_model, torch_init), torch_loss, torch_optimizer, torch_scheduler
-    )
-    port = paddle_side(
-        build_model(paddle_model, paddle_init), paddle_loss, paddle_optimizer, paddle_scheduler
-    )
-    copied = paddle_weights is None
-    spec = PairSpec(reference, port, inputs, steps, name_map, copied, memory, further=False).check()
-    ours = open_checkpoint(torch_weights)
-    theirs = None if paddle_weights is None else open_checkpoint(paddle_weights)
-    files = [*ours.files, *(theirs.files if theirs else ())]
-    settings = (section_size, steps, name_map)
-    print_ = take_fingerprint(files, inputs, (reference, port), settings) if state else ""
-    pair = divide_pair(spec, ours.tensors, theirs.tensors if theirs else None, section_size)
-    with limit_memory(memory):
-        return _judge_sections(pair, StateFile(state, print_))
-
-
-def _judge_sections(pair: SectionedPair, state: StateFile) -> Report:
-    """Return the report on the whole pair; `state` keeps what is done."""
-    try:
-        runs = run_both(pair)
-    except ModelFailure as error:
-        return _report_failure(pair, error)
-    reports: list[Report] = []
-    for number, piece in enumerate(pair.pieces, 1):
-        tell(f"section {number} of {len(pair.pieces)}: {piece.name}")
-        report = state.find(piece.name)
-        if report is None:
-            widened = any(one.verdict == "agrees to float32" for one in reports)
-            report = _judge_piece(pair, runs, piece, with_loss=number == 1, widened=widened)
-            state.add(piece.name, report)
-        reports.append(report)
-    tell("")
-    return _conclude(pair, runs, merge_reports(reports))
-
-
-def _judge_piece(
-    pair: SectionedPair, runs: WholeRuns, piece: Piece, with_loss: bool, widened: bool
-) -> Report:
-    """Judge the pair with the sections of one piece real.
-
-    widened: an earlier piece agrees to float32, which is the verdict on the whole then at best. What
-    float32 inside can't explain shows with float64 in its place, so that one judgement is enough.
-    """
-    real = {section.torch for section in piece.sections}
-    sides = pair.reference.side, pair.port.side
-    stand_ins = {ours: theirs for ours, theirs in pair.modules.items() if ours not in real}
-    with (
-        pair.reference.with_stand_ins([one.torch for one in piece.sections], runs.ours),
-        pair.port.with_stand_ins([one.paddle for one in piece.sections], runs.theirs),
-        _choose_losses(pair, with_loss),
-    ):
-        names = _choose_names(pair.spec.name_map or {}, *(side.describe() for side in sides))
-        spec = replace(pair.spec, name_map=names, modules=stand_ins)
-        report = judge_widened(spec) if widened else None
-        if report is None:
-            return judge_in_float64(spec)
-        if spec.asked_float32 and not report.findings:
-            report.remarks.append(_ONE_PIECE)
-        return report
+    request = Request(
+        torch_model, paddle_model, inputs, torch_weights, paddle_weights, torch_loss, paddle_loss,
+        torch_optimizer, paddle_optimizer, torch_scheduler, paddle_scheduler, steps, name_map,
+        section_size, memory,
+    )  # fmt: skip
+    return judge_request(partial(_open_given, request), state, Workers(jobs, cluster))
 
 
 @contextmanager
-def _choose_losses(pair: SectionedPair, wanted: bool) -> Iterator[None]:
-    """Let the sides have their losses in the block if that is wanted: one piece is enough for them."""
-    sides = pair.reference.side, pair.port.side
-    losses = [side.loss for side in sides]
-    for side in sides:
-        side.asked_float32 = False
-        side.loss = side.loss if wanted or side.optimizer else None
+def _open_given(request: Request) -> Iterator[Request]:
+    yield request
+
+
+def judge_request(open_request: OpenRequest, state: Path | None, workers: Workers) -> Report:
+    """Return the report of `align_sections` on what a function opens, here and in the workers."""
+    if workers.cluster and state is None:
+        raise ReprodError("cluster needs state: a folder that its workers see, too")
+    with ExitStack() as stack:
+        results = ResultFolder(state)
+        request = stack.enter_context(open_request())
+        opened = request.open()
+        if state is None and workers.are_apart:
+            results = ResultFolder(Path(stack.enter_context(TemporaryDirectory())))
+        stack.enter_context(limit_memory(request.memory))
+        report = _judge_sections(opened, open_request, results, workers)
+        report.remarks += request.remarks
+        return report
+
+
+def _judge_sections(
+    opened: Opened, open_request: OpenRequest, results: ResultFolder, workers: Workers
+) -> Report:
+    """Return the report on the whole pair; `results` keeps what is done."""
+    folder = results.folder
+    key = digest(opened.made_from, digest_files(opened.files)) if folder else ""
     try:
-        yield
-    finally:
-        for side, loss in zip(sides, losses, strict=True):
-            side.loss = loss
-
-
-def _choose_names(
-    name_map: Mapping[str, str], torch: ModelInfo, paddle: ModelInfo
-) -> dict[str, str]:
-    """Return what the user's map says of the modules and tensors that are there."""
-    return {
-        ours: theirs
-        for ours, theirs in name_map.items()
-        if _holds(torch, ours) and _holds(paddle, theirs)
-    }
-
-
-def _holds(info: ModelInfo, name: str) -> bool:
-    return any(is_within(other, name) for other in (*info.modules, *info.tensors))
+        runs = find_runs(opened, results, key, workers.are_apart)
+    except ModelFailure as error:
+        return _report_failure(opened.pair, error)
+    job = Job(open_request, (folder or Path()).absolute(), opened.made_from, key)
+    reports = judge_pieces(opened, runs, job, results, workers)
+    tell("")
+    return _conclude(opened.pair, runs, merge_reports(reports))
 
 
 def _report_failure(pair: SectionedPair, error: ModelFailure) -> Report:

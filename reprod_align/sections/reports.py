@@ -1,21 +1,21 @@
-"""The reports on the pieces of a model: joined to one, and kept in a file from which a run goes on."""
+"""The reports on the pieces of a model: joined to one, and kept in a folder from which a run goes on."""
 
 import hashlib
 import inspect
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
 
-import reprod_align
-from reprod_align.base.files import from_plain, to_plain, write_json
+from reprod_align.base.files import from_plain, to_plain
+from reprod_align.base.tasks import ResultFolder, digest, digest_judge
 from reprod_align.base.text import is_within
+from reprod_align.errors import ReprodError
 from reprod_align.model import Inputs, LocalSide
 from reprod_align.report import STAGES, Check, Details, Finding, NotJudged, Report, group_findings
+from reprod_align.weights import Place, RemoteFile
 
 BY_SECTION = " by section, "
 _FIGURE = re.compile(r"\d+(\.\d+)?(e[+-]?\d+)?")
@@ -133,74 +133,67 @@ def _join_remarks(reports: Sequence[Report]) -> list[str]:
 _AT_ONCE = 2**24  # bytes
 
 
-class StateFile:
-    """Reports by piece, kept for one fingerprint: of weights, inputs, code and division."""
+class KeptReports:
+    """Reports in a folder, by what they were made from."""
 
-    def __init__(self, path: Path | None, fingerprint: str) -> None:
-        """Read the file if it holds reports for this fingerprint; path None: nothing is kept."""
-        self._path, self._fingerprint = path, fingerprint
-        self._reports: dict[str, Any] = {}
-        if path is not None and path.is_file():
-            self._reports = _read(path, fingerprint)
+    def __init__(self, results: ResultFolder) -> None:
+        """Take the folder."""
+        self._results = results
 
-    def find(self, piece: str) -> Report | None:
-        """Return the report on a piece, None if it is still to be judged."""
-        known = self._reports.get(piece)
-        return None if known is None else _make_report(known)
+    def find(self, name: str) -> Report | None:
+        """Return a report; None if there is none, or its file is damaged."""
+        known = self._results.find(name)
+        with suppress(TypeError, ValueError, KeyError, AttributeError):
+            report: Report | None = None if known is None else from_plain(Report, known)
+            return report
+        return None
 
-    def add(self, piece: str, report: Report) -> None:
-        """Keep the report on a piece: the file is written whole or not at all."""
-        self._reports[piece] = {one.name: to_plain(getattr(report, one.name))
-                                for one in fields(report)}  # fmt: skip
-        if self._path is not None:
-            write_json(self._path, {"fingerprint": self._fingerprint, "reports": self._reports})
+    def keep(self, name: str, report: Report) -> None:
+        """Keep a report: its file is written whole or not at all."""
+        plain = {one.name: to_plain(getattr(report, one.name)) for one in fields(report)}
+        self._results.keep(name, plain)
 
 
-def _read(path: Path, fingerprint: str) -> dict[str, Any]:
-    """Return the reports of a file; {} if they are for something else, or the file is damaged."""
-    try:
-        known = json.loads(path.read_text(encoding="utf-8"))
-        reports = known["reports"] if known["fingerprint"] == fingerprint else {}
-        for report in reports.values():
-            _make_report(report)
-        return dict(reports)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return {}
-
-
-def _make_report(plain: Mapping[str, Any]) -> Report:
-    made: Report = from_plain(Report, plain)
-    return made
-
-
-def take_fingerprint(
-    files: Iterable[Path], inputs: Inputs, sides: Iterable[LocalSide], settings: Iterable[object]
+def digest_request(
+    inputs: Inputs, sides: Iterable[LocalSide], settings: Iterable[object], *makers: object
 ) -> str:
-    """Return a digest of all that decides what the reports say, the files' contents included."""
-    digest = hashlib.sha256(reprod_align.__version__.encode())
-    for path in files:
-        digest.update(f"{path.name}\0".encode())
-        with path.open("rb") as handle:
-            while block := handle.read(_AT_ONCE):
-                digest.update(block)
+    """Return a digest of all that decides what the reports say, but for the weights."""
+    parts: list[str | bytes] = [digest_judge()]
     named = inputs.items() if isinstance(inputs, Mapping) else enumerate(inputs)
     for name, array in named:
-        digest.update(f"{name} {array.dtype} {array.shape}\0".encode())
-        digest.update(array.tobytes())
+        parts += [f"{name} {array.dtype} {array.shape}", array.tobytes()]
     for side in sides:
-        for source in sorted(_find_sources(side)):
-            digest.update(source.encode())
-        digest.update(repr(side.describe()).encode())
-    digest.update(repr([*settings]).encode())
-    return digest.hexdigest()
+        parts += sorted(_read_sources(side, makers))
+        info = side.describe()
+        parts.append(repr((info.modules, info.tensors, sorted(info.stock))))
+    return digest(*parts, repr([*settings]))
 
 
-def _find_sources(side: LocalSide) -> set[str]:
-    """Return the source files, as text, of the modules' classes."""
+def digest_files(files: Iterable[Place]) -> str:
+    """Return a digest of files' names and contents; at an address, of the version that its server names."""
+    made = hashlib.sha256()
+    for path in files:
+        made.update(f"{path.name}\0".encode())
+        if isinstance(path, RemoteFile):
+            if not path.version:
+                raise ReprodError(
+                    f"{path}: its server names no version (ETag, Last-Modified), so that nothing can be "
+                    "kept: download the file, or leave --state and the workers out"
+                )
+            made.update(f"{path.address} {path.version} {path.size}\0".encode())
+            continue
+        with path.open("rb") as handle:
+            while block := handle.read(_AT_ONCE):
+                made.update(block)
+    return made.hexdigest()
+
+
+def _read_sources(side: LocalSide, makers: Iterable[object]) -> set[str]:
+    """Return the source files, as text, of the modules' classes and of the functions."""
+    kinds = {kind for _, module in side.fw.modules(side.model) for kind in type(module).__mro__}
     found = set()
-    for _, module in side.fw.modules(side.model):
-        for kind in type(module).__mro__:
-            with suppress(TypeError, OSError):  # no source: built in, or typed at a prompt
-                path = Path(str(inspect.getsourcefile(kind)))
-                found.add(path.read_text(encoding="utf-8", errors="replace"))
+    for one in (*kinds, side.loss, side.optimizer, side.scheduler, *makers):
+        with suppress(TypeError, OSError):  # no source: built in, or typed at a prompt
+            path = Path(str(inspect.getsourcefile(one)))  # type: ignore[arg-type]
+            found.add(path.read_text(encoding="utf-8", errors="replace"))
     return found

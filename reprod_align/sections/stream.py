@@ -163,6 +163,8 @@ class WholeRuns:
     """the port's, with PyTorch's values"""
     pairs: list[LeafPair]
     """of the outputs"""
+    asked_float32: bool
+    """whether either model asks for float32 inside"""
 
 
 def run_both(pair: SectionedPair) -> WholeRuns:
@@ -176,7 +178,8 @@ def run_both(pair: SectionedPair) -> WholeRuns:
         section.paddle: translate_all(ours.get(section.torch, ()), natural.get(section.paddle, ()))
         for section in pair.sections
     }
-    return WholeRuns(reference, port, ours, theirs, pairs)
+    asked = pair.reference.side.asked_float32 or pair.port.side.asked_float32
+    return WholeRuns(reference, port, ours, theirs, pairs, asked)
 
 
 def run_outputs(pair: SectionedPair) -> tuple[Trace, Trace]:

@@ -14,8 +14,9 @@ from reprod_align.base.files import parse_json
 from reprod_align.errors import WeightsError, explain_absence
 from reprod_align.records.pickled import Refused
 from reprod_align.weights.paddle_file import read_paddle_file
+from reprod_align.weights.remote import Place, RemoteFile, locate, measure
 from reprod_align.weights.safetensors_file import is_safetensors, read_safetensors
-from reprod_align.weights.stored import Stored, name_all
+from reprod_align.weights.stored import FileSpan, Stored, name_all
 from reprod_align.weights.torch_file import (
     is_torch_zip,
     read_torch_legacy,
@@ -34,13 +35,13 @@ _WHOLE = ("model.safetensors", "pytorch_model.bin", "model_state.pdparams")
 class Checkpoint:
     """What a checkpoint holds."""
 
-    path: Path
+    path: Place
     kind: str
     """"safetensors", "torch" or "paddle": the format of its files"""
     content: Mapping[str, object]
     """name -> Stored; or what a training script wrapped: dicts in dicts, and other values"""
     metadata: Mapping[str, str]
-    files: tuple[Path, ...]
+    files: tuple[Place, ...]
 
     @property
     def framework(self) -> str:
@@ -57,13 +58,15 @@ class Checkpoint:
         return {name: held for name, held in self.content.items() if isinstance(held, Stored)}
 
 
-def open_checkpoint(path: Path) -> Checkpoint:
+def open_checkpoint(place: str | Place) -> Checkpoint:
     """Open a file, the index of a sharded checkpoint, or a folder with either.
 
+    place: a path; or an address, as https://HOST/model.safetensors, of which only what is used is read.
     Raises MissingInputError if it is not there, WeightsError if it is damaged, truncated, in an unknown
     format or without content.
     """
-    if path.is_dir():
+    path = locate(place)
+    if isinstance(path, Path) and path.is_dir():
         path = _find_in_folder(path)
     if not path.is_file():
         raise explain_absence(path)
@@ -80,19 +83,22 @@ def _find_in_folder(folder: Path) -> Path:
     return found[0]
 
 
-def _open_file(path: Path) -> Checkpoint:
-    with path.open("rb") as handle:
-        head = handle.read(16)
+def _open_file(path: Place) -> Checkpoint:
+    head = _read(path, 16)
     metadata: dict[str, str] = {}
     content: object
     with _describe(path):
-        if is_torch_zip(head):
+        if is_safetensors(head):
+            kind = "safetensors"
+            content, metadata = read_safetensors(path, head)
+        elif isinstance(path, RemoteFile):
+            raise Refused(
+                "is no .safetensors file, nor an index of them: download it, and name the file"
+            )
+        elif is_torch_zip(head):
             kind, content = "torch", read_torch_zip(path)
         elif head.startswith(_LEGACY):
             kind, content = "torch", read_torch_legacy(path)
-        elif is_safetensors(head):
-            kind = "safetensors"
-            content, metadata = read_safetensors(path)
         elif head[:1] == b"\x80":
             kind, content = "paddle", read_paddle_file(path)
         else:
@@ -104,12 +110,19 @@ def _open_file(path: Path) -> Checkpoint:
     return Checkpoint(path, kind, named, metadata, (path,))
 
 
-def _require_explained(path: Path, content: Mapping[Any, object]) -> None:
+def _read(path: Place, most: int | None = None) -> bytes:
+    """Return the first bytes of a file, all where `most` is None."""
+    size = measure(path)
+    length = size if most is None else min(most, size)
+    return FileSpan(path, 0, length).read(0, length).tobytes()
+
+
+def _require_explained(path: Place, content: Mapping[Any, object]) -> None:
     """Raise WeightsError if what the file holds is far larger than the file: references repeat it.
 
     Each set of numbers counts once, however many names it has; a dict as often as it is reached.
     """
-    size = path.stat().st_size
+    size = measure(path)
     tensors: set[Stored] = set()
     if _count_reached(content, tensors) > _REPEATED * size + _FREE_ITEMS:
         raise WeightsError(
@@ -140,7 +153,7 @@ def _count_reached(
     return counted[id(value)]
 
 
-def _open_shards(path: Path) -> Checkpoint:
+def _open_shards(path: Place) -> Checkpoint:
     """Open every file that the index names. Raises WeightsError if they do not hold what it lists."""
     listed = _read_index(path)
     shards = {name: _open_shard(path, name) for name in dict.fromkeys(listed.values())}
@@ -166,9 +179,9 @@ def _open_shards(path: Path) -> Checkpoint:
     return Checkpoint(path, first.kind, content, first.metadata, files)
 
 
-def _read_index(path: Path) -> Mapping[str, str]:
+def _read_index(path: Place) -> Mapping[str, str]:
     with _describe(path):
-        index = parse_json(path.read_text(encoding="utf-8-sig"))
+        index = parse_json(_read(path).decode("utf-8-sig"))
     listed = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(listed, dict) or not listed:
         raise WeightsError(f'{path}: expected {{"weight_map": {{"tensor": "file", ...}}}}')
@@ -180,7 +193,7 @@ def _read_index(path: Path) -> Mapping[str, str]:
     return listed
 
 
-def _open_shard(index: Path, name: str) -> Checkpoint:
+def _open_shard(index: Place, name: str) -> Checkpoint:
     path = index.with_name(name)
     with _describe(index):  # a name may be too long
         there = path.is_file()
@@ -190,7 +203,7 @@ def _open_shard(index: Path, name: str) -> Checkpoint:
 
 
 @contextmanager
-def _describe(path: Path) -> Iterator[None]:
+def _describe(path: Place) -> Iterator[None]:
     """Turn what a damaged file raises in the block into a WeightsError that names it."""
     try:
         yield

@@ -5,12 +5,12 @@ Tied tensors are written once: the format knows no second names.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from reprod_align.base.files import parse_json, write_header
 from reprod_align.errors import WeightsError
 from reprod_align.records.pickled import Refused
+from reprod_align.weights.remote import Place, measure
 from reprod_align.weights.stored import Entry, FileSpan, Load, Stored, find_fault, read_chunks
 
 CODES: Final[Mapping[str, str]] = {
@@ -30,14 +30,12 @@ def is_safetensors(head: bytes) -> bool:
     return len(head) > 8 and head[8:9] == b"{" and 1 < int.from_bytes(head[:8], "little") < _LONGEST
 
 
-def read_safetensors(path: Path) -> tuple[dict[str, Stored], dict[str, str]]:
-    """Return the tensors, unread, and the metadata. Raises Refused, ValueError."""
-    length = path.stat().st_size
-    with path.open("rb") as handle:
-        size = int.from_bytes(handle.read(8), "little")
-        if not 1 < size <= min(_LONGEST, length - 8):
-            raise Refused("is truncated: its header ends behind the file")
-        header = parse_json(handle.read(size))
+def read_safetensors(path: Place, head: bytes) -> tuple[dict[str, Stored], dict[str, str]]:
+    """Return the tensors, unread, and the metadata; head: its first bytes. Raises Refused, ValueError."""
+    length, size = measure(path), int.from_bytes(head[:8], "little")
+    if not 1 < size <= min(_LONGEST, length - 8):
+        raise Refused("is truncated: its header ends behind the file")
+    header = parse_json(FileSpan(path, 8, size).read(0, size).tobytes())
     if not isinstance(header, dict):
         raise Refused("is damaged: its header is not a JSON object")
     metadata = header.pop("__metadata__", {})
@@ -66,7 +64,7 @@ def _list_spans(tensors: Mapping[str, Stored]) -> Iterator[tuple[int, int, str]]
         yield tensor.source.offset, tensor.source.size, name
 
 
-def _read_entry(name: str, made: Any, path: Path, begin: int, length: int) -> Stored:
+def _read_entry(name: str, made: Any, path: Place, begin: int, length: int) -> Stored:
     match made:
         case {"dtype": str(code), "shape": list(shape), "data_offsets": [int(first), int(end)]}:
             pass

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from reprod_align.base.blocks import Array, copy_tiles
 from reprod_align.errors import WeightsError, one_line
+from reprod_align.weights.remote import Place, RemoteFile
 
 import numpy as np
 
@@ -32,17 +33,18 @@ Load = Callable[[str], Array]
 
 @dataclass(frozen=True, slots=True)
 class FileSpan:
-    """Bytes of a file."""
+    """Bytes of a file, here or at an address: every tensor of a checkpoint is read through this."""
 
-    path: Path
+    path: Place
     offset: int
     size: int
 
     def read(self, start: int, size: int, room: Array | None = None) -> Array:
         """Return a copy of `size` bytes from `start` on, (size,) uint8; `room`: memory to use."""
         found = np.empty(size, np.uint8) if room is None else room[:size]
-        with self.path.open("rb", buffering=0) as handle:
-            handle.seek(self.offset + start)
+        path, offset = self._find(start, size)
+        with path.open("rb", buffering=0) as handle:
+            handle.seek(offset)
             done = 0
             while done < size:  # a single call reads 2 GiB at most
                 length = handle.readinto(found[done:].data)
@@ -57,7 +59,15 @@ class FileSpan:
         """Return the same bytes without reading them, read-only."""
         if not size:
             return np.empty(0, np.uint8)
-        return np.memmap(self.path, np.uint8, "r", self.offset + start, (size,))
+        path, offset = self._find(start, size)
+        return np.memmap(path, np.uint8, "r", offset, (size,))
+
+    def _find(self, start: int, size: int) -> tuple[Path, int]:
+        """Return the local file that holds the bytes, and where they begin in it."""
+        begin = self.offset + start
+        if isinstance(self.path, RemoteFile):
+            return self.path.fetch(begin, size), 0
+        return self.path, begin
 
 
 @dataclass(frozen=True, eq=False)

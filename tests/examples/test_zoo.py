@@ -1,6 +1,7 @@
 """examples/zoo: its pairs, its rows and pages, and the faults of published ports."""
 
 import importlib
+import math
 import sys
 from dataclasses import replace
 from importlib.metadata import version
@@ -22,9 +23,10 @@ from examples.zoo.mending import Fault, load_faults, mend
 from examples.zoo.page import PAGES, _make_line, make_tables, translate
 from examples.zoo.pair import Pair
 from examples.zoo.results import GOOD, Row, _shorten, load, save
-from examples.zoo.running import judge
-from examples.zoo.tables import BY_KEY, TABLES, Table, choose
+from examples.zoo.running import judge, judge_pairs
+from examples.zoo.tables import BY_KEY, TABLES, Table, choose, find_pair
 from examples.zoo.transformers_table import ARCHITECTURES
+from reprod_align.base.tasks import Workers
 
 import numpy as np
 import pytest
@@ -41,11 +43,6 @@ FAULTS = [
     for fault in faults
     if not fault.line  # those of a package that is installed elsewhere
 ]
-
-
-def find(name: str) -> tuple[Table, Pair]:
-    key, _, pair = name.partition(": ")
-    return BY_KEY[key], BY_KEY[key].load_pairs()[pair]
 
 
 def test_the_zoo_has_the_architectures_of_both_packages() -> None:
@@ -91,7 +88,7 @@ def test_rows_are_of_pairs() -> None:
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_row_is_what_align_says(name: str) -> None:
     pytest.importorskip("paddlenlp")
-    row, kept = judge(*find(name)), load()[name]
+    row, kept = judge(*find_pair(name)), load()[name]
     shown = [(one.verdict, one.stage, one.place, one.paddle_line) for one in (row, kept)]
     assert shown[0] == shown[1], row
     assert (row.without in GOOD) == (kept.without in GOOD), row
@@ -99,7 +96,7 @@ def test_a_row_is_what_align_says(name: str) -> None:
 
 def test_a_process_for_each_side_judges_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """As packages with environments of their own are judged; here both are this one."""
-    table, pair = find("paddle.nn: BatchNorm2d")
+    table, pair = find_pair("paddle.nn: BatchNorm2d")
     python = Path(sys.executable)
     monkeypatch.setattr(running, "find_python", lambda name: python)
     kept, row = judge(table, pair), judge(replace(table, environments=("own", "")), pair)
@@ -137,7 +134,7 @@ def test_a_crash_is_a_row() -> None:
     assert row.verdict == "cannot be judged" and "gone" in row.message
     row = judge(BY_KEY["paddle.nn"], replace(none, torch=lambda package: package.ReLU()))
     assert row.verdict == "does not build" and "gone" in row.message
-    assert judge(replace(table, paddle="no_such_package"), find(SAMPLE[2])[1]).verdict == (
+    assert judge(replace(table, paddle="no_such_package"), find_pair(SAMPLE[2])[1]).verdict == (
         "not installed"
     )
 
@@ -183,7 +180,7 @@ def test_what_a_row_was_made_from_tells_whether_it_is_judged_anew(
 ) -> None:
     """A version, the statement and a file of the models count; nothing else does."""
     name = "paddle.nn: BatchNorm2d"
-    table, pair = find(name)
+    table, pair = find_pair(name)
     now = inputs.read_inputs(table, pair)
     assert now["paddlepaddle"] == version("paddlepaddle") and inputs.STATEMENT in now
     given = inputs.read_inputs(table, pair.given(x=np.ones(3)))
@@ -198,7 +195,7 @@ def test_what_a_row_was_made_from_tells_whether_it_is_judged_anew(
     monkeypatch.setattr(zoo_command, "load", lambda: rows)
     monkeypatch.setattr(
         zoo_command, "judge_pairs",
-        lambda left, minutes: [*map(judged.append, left)] and [(name, Row("diverges", inputs=now))],
+        lambda left, minutes, workers: [*map(judged.append, left)] and [(name, Row("diverges", inputs=now))],
     )  # fmt: skip
     rows[name] = Row("faithful", inputs=now)
     assert main(["BatchNorm2d"]) == 0 and not judged
@@ -209,6 +206,54 @@ def test_what_a_row_was_made_from_tells_whether_it_is_judged_anew(
     assert capsys.readouterr().out.endswith(
         f"rows that have become others: 1\n  {name}: faithful -> diverges ({change})\n"
     )
+
+
+def test_rows_are_judged_once_here_or_in_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(running, "ROWS", tmp_path)
+    pairs = [find_pair(f"paddle.nn: {name}") for name in ("BatchNorm2d", "GroupNorm", "LayerNorm")]
+    here = dict(judge_pairs(pairs[:1], math.inf))
+    (before,) = tmp_path.iterdir()
+    kept, written = load(), before.stat().st_mtime_ns
+    rows = dict(judge_pairs(pairs, math.inf, Workers(2)))
+    assert {name: row.told for name, row in rows.items()} == {
+        name: kept[name].told for name in rows
+    }
+    assert len(rows) == len(list(tmp_path.iterdir())) == 3
+    assert rows.items() >= here.items() and before.stat().st_mtime_ns == written
+    # from here on nothing is judged: what is there is found, the rest comes after the deadline
+    monkeypatch.setattr(running, "judge", None)
+    before.unlink()
+    assert dict(judge_pairs(pairs, 0)).keys() == rows.keys() - here.keys()
+
+
+def test_a_row_is_judged_anew_where_a_file_or_the_judge_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "ROWS", tmp_path)
+    judged: list[str] = []
+
+    def judge(table: Table, pair: Pair) -> Row:
+        judged.append(pair.name)
+        return Row("faithful", inputs=inputs.read_inputs(table, pair, ["mine/net.py"]))
+
+    monkeypatch.setattr(running, "judge", judge)
+    pairs = [find_pair("paddle.nn: BatchNorm2d")]
+    path = tmp_path / "path" / "mine" / "net.py"
+    path.parent.mkdir(parents=True)
+    path.write_text("one")
+    monkeypatch.syspath_prepend(tmp_path / "path")
+    for count in (1, 1):
+        assert [row.verdict for _, row in judge_pairs(pairs, math.inf)] == ["faithful"]
+        assert len(judged) == count
+    path.write_text("two")
+    list(judge_pairs(pairs, math.inf))
+    assert len(judged) == 2
+    monkeypatch.setattr(running, "digest_judge", lambda: "another")
+    list(judge_pairs(pairs, math.inf))
+    assert len(judged) == 3
 
 
 def test_the_version_that_counts_is_that_of_the_first_on_the_path(tmp_path, monkeypatch) -> None:
@@ -223,7 +268,7 @@ def test_the_version_that_counts_is_that_of_the_first_on_the_path(tmp_path, monk
 
 
 def test_a_changed_file_of_a_package_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    table, pair = find("paddle.nn: BatchNorm2d")
+    table, pair = find_pair("paddle.nn: BatchNorm2d")
     encoder = importlib.import_module("safetensors.torch")
     error = None
     try:

@@ -1,13 +1,15 @@
-"""One report is made of those on the pieces; an interrupted run goes on from its file."""
+"""One report is made of those on the pieces; an interrupted run goes on from its folder."""
 
-import json
 import math
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
-from reprod_align import sections
+from reprod_align.base.tasks import ResultFolder
 from reprod_align.report import Check, Finding, NotJudged, Report
-from reprod_align.sections.reports import StateFile, merge_reports
+from reprod_align.sections import pieces, reports
+from reprod_align.sections.pieces import judge_piece as JUDGE
+from reprod_align.sections.reports import KeptReports, merge_reports
 from tests.sections.small import judge_in_sections, places
 
 import pytest
@@ -71,41 +73,58 @@ def test_a_report_comes_back_as_it_was(tmp_path: Path) -> None:
         checks=[Check("forward", "x", math.nan, False)],
         pairs={"a": "b"},
     )
-    path = tmp_path / "state.json"
-    StateFile(path, "one").add("piece", report)
-    found = StateFile(path, "one").find("piece")
+    kept = KeptReports(ResultFolder(tmp_path))
+    kept.keep("piece", report)
+    found = kept.find("piece")
     assert found is not None and found.findings == report.findings
     assert str(found) == str(report)
-    assert StateFile(path, "other").find("piece") is None
-    path.write_text(path.read_text()[:-9])
-    assert StateFile(path, "one").find("piece") is None
+    assert kept.find("other") is None
+    (tmp_path / "piece.json").write_text('{"verdict": "faithful", "findings": 3}')
+    assert kept.find("piece") is None
+
+
+def stop_at(last: int, judged: list[str]) -> Any:
+    """Return what judges a piece; it notes the name, and is interrupted at the piece of this number."""
+
+    def judge_some(pair: Any, runs: Any, piece: Any, **options: Any) -> Any:
+        if len(judged) == last:
+            raise KeyboardInterrupt
+        judged.append(piece.name)
+        return JUDGE(pair, runs, piece, **options)
+
+    return judge_some
 
 
 def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    state, judged, judge = tmp_path / "state.json", list[str](), sections._judge_piece
-
-    def stop_at(last: int) -> Any:
-        def judge_some(task: Any, runs: Any, piece: Any, **options: Any) -> Any:
-            if len(judged) == last:
-                raise KeyboardInterrupt
-            judged.append(piece.name)
-            return judge(task, runs, piece, **options)
-
-        return judge_some
-
-    monkeypatch.setattr(sections, "_judge_piece", stop_at(2))
+    state, judged = tmp_path / "state", list[str]()
+    monkeypatch.setattr(pieces, "judge_piece", stop_at(2, judged))
     with pytest.raises(KeyboardInterrupt):
         judge_in_sections(tmp_path, "code", state=state)
     assert judged == ["embed", "layers.0"]
-    monkeypatch.setattr(sections, "_judge_piece", stop_at(-1))
+    monkeypatch.setattr(pieces, "judge_piece", stop_at(-1, judged))
+    monkeypatch.setattr(pieces, "run_both", None)  # the whole runs are kept
     gone_on = judge_in_sections(tmp_path, "code", state=state)
     assert judged == ["embed", "layers.0", "layers.1", "layers.2", "norm to head"]
+    monkeypatch.undo()
     assert places(gone_on) == places(judge_in_sections(tmp_path, "code"))
 
 
-def test_other_weights_are_judged_anew(tmp_path: Path) -> None:
-    state = tmp_path / "state.json"
+@pytest.mark.parametrize("change", ["weights", "loss", "model", "judge"])
+def test_what_has_changed_is_judged_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    state, judged = tmp_path / "state", list[str]()
     judge_in_sections(tmp_path, state=state)
-    known = json.loads(state.read_text())["fingerprint"]
-    judge_in_sections(tmp_path, tied=True, state=state)
-    assert json.loads(state.read_text())["fingerprint"] != known
+    monkeypatch.setattr(pieces, "judge_piece", stop_at(-1, judged))
+    judge_in_sections(tmp_path, state=state)
+    assert judged == []
+    given: dict[str, Any] = {"state": state}
+    if change == "judge":
+        monkeypatch.setattr(reports, "digest_judge", lambda: "another")
+    elif change == "loss":
+        path = tmp_path / "losses.py"
+        path.write_text("def square(output):\n    return (output**2).mean()\n")
+        square = run_path(str(path))["square"]
+        given |= {"torch_loss": square, "paddle_loss": square}
+    judge_in_sections(tmp_path, "head" if change == "model" else "", change == "weights", **given)
+    assert len(judged) in (4, 5)

@@ -1,0 +1,204 @@
+"""Tasks that need nothing of each other: run here one by one, or by workers of `dask.distributed`.
+
+A result is a file of a folder that every machine sees, named by the digest of all that it was made from.
+So whoever is stopped, the command, a worker or a machine, what was finished is there when it is asked for
+again, and nothing is judged twice. Which task runs where, and that it runs again where a worker ends, is
+dask's work.
+"""
+
+import logging
+import pickle
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from reprod_align.base.console import tell
+from reprod_align.base.files import read_json, require_writable, write_json
+from reprod_align.base.room import close_room, digest, digest_judge, run_in_room
+from reprod_align.base.text import count
+from reprod_align.errors import ReprodError
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+Work = Callable[[Any], Any]
+Run = Callable[[Work, Sequence[Any]], Iterator[tuple[Any, Any]]]
+"""from a function and tasks to each task and the function's result, as they are done"""
+
+__all__ = ["HERE", "ResultFolder", "Workers", "digest", "digest_judge"]
+
+INSTALL: Final = "python -m pip install 'reprod-align[cluster]'"
+_PATIENCE: Final = "10s"  # for a scheduler to answer
+
+
+class ResultFolder:
+    """Results by digest: one file each, which is there whole or not at all."""
+
+    def __init__(self, folder: Path | None) -> None:
+        """Take the folder; it is made with the first result. None: nothing is found, nothing kept.
+
+        Raises ReprodError if it cannot be written.
+        """
+        self.folder = folder
+        if folder is None:
+            return
+        if folder.exists() and not folder.is_dir():
+            raise ReprodError(f"{folder} is not a folder: results are kept in one, a file for each")
+        require_writable(folder)
+
+    def path(self, name: str, ending: str = ".json") -> Path | None:
+        """Return where the result of this digest lies, None if nothing is kept."""
+        return None if self.folder is None else self.folder / f"{name}{ending}"
+
+    def find(self, name: str) -> Any:
+        """Return the result of this digest; None if there is none, or its file is damaged."""
+        path = self.path(name)
+        if path is None or not path.is_file():
+            return None
+        with suppress(ReprodError):
+            return read_json(path)
+        return None
+
+    def keep(self, name: str, result: Any) -> None:
+        """Keep a result, as JSON. Raises ReprodError if it cannot be written."""
+        path = self.path(name)
+        if path is not None:
+            write_json(path, result)
+
+
+# ---------------------------------------------------------------------- who runs them
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Where tasks run: in this process, or in workers of dask.distributed."""
+
+    jobs: int = 1
+    """processes on this machine; 1 is this one"""
+    cluster: str = ""
+    """the address of a scheduler that runs already, as tcp://HOST:8786"""
+
+    def __post_init__(self) -> None:
+        """Raise ReprodError if that cannot be meant, or dask.distributed is missing."""
+        if type(self.jobs) is not int or self.jobs < 1:
+            raise ReprodError(f"jobs: expected a whole number above 0, got {self.jobs!r}")
+        if self.cluster and self.jobs > 1:
+            raise ReprodError("jobs starts workers here, cluster uses those that run: give one")
+        if self.are_apart and find_spec("distributed") is None:
+            asked = f"--cluster {self.cluster}" if self.cluster else f"--jobs {self.jobs}"
+            raise ReprodError(f"{asked} needs the package distributed: {INSTALL}")
+
+    @property
+    def are_apart(self) -> bool:
+        """Whether the tasks run in other processes."""
+        return self.jobs > 1 or bool(self.cluster)
+
+    @contextmanager
+    def at_work(self) -> Iterator[Run]:
+        """Yield what runs tasks. Raises ReprodError if no scheduler answers."""
+        if not self.are_apart:
+            yield _run_here
+            return
+        from distributed import Client, LocalCluster
+
+        with ExitStack() as stack:
+            stack.enter_context(_without_logs())
+            address: Any = self.cluster
+            if not address:
+                # what its memory is limited to, `--memory` says; dask would end a worker in mid-task
+                address = stack.enter_context(
+                    LocalCluster(
+                        n_workers=self.jobs, threads_per_worker=1, memory_limit=0,
+                        dashboard_address=None, silence_logs=logging.CRITICAL,
+                    )
+                )  # fmt: skip
+            try:
+                client = Client(address, timeout=_PATIENCE)
+            except (OSError, ValueError) as error:
+                raise ReprodError(f"no scheduler answers at {self.cluster}: {error}") from error
+            stack.callback(_close, client)
+            yield partial(_run_apart, client, self.cluster)
+
+
+HERE: Final = Workers()
+"""this process alone"""
+
+
+class _SchedulerGone(ReprodError):
+    """Nobody is left who knows of the tasks."""
+
+
+def _run_here(work: Work, tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:
+    for task in tasks:
+        yield task, work(task)
+
+
+def _run_apart(
+    client: Any, address: str, work: Work, tasks: Sequence[Task]
+) -> Iterator[tuple[Task, Any]]:
+    """Yield each task and its result, as dask's workers finish them."""
+    import cloudpickle
+    from distributed import as_completed
+
+    judge, command = digest_judge(), secrets.token_hex(8)
+    futures = {
+        client.submit(
+            run_in_room, command, cloudpickle.dumps((judge, work, task)), pure=False
+        ): task
+        for task in tasks
+    }
+    if not client.scheduler_info()["workers"]:
+        tell(f"waiting for workers of {address}")
+    try:
+        for future in as_completed(futures):
+            yield futures[future], _read(future, futures[future], address)
+    except _SchedulerGone:
+        futures.clear()
+        raise
+    finally:
+        if futures:
+            with suppress(Exception):  # it may be gone all the same
+                client.cancel([*futures])
+                client.run(close_room, command)
+
+
+def _read(future: Any, task: object, address: str) -> Any:
+    """Return a task's result, or raise its error; ReprodError if a worker ends each time, or all are gone."""
+    from distributed import KilledWorker
+
+    try:
+        answer: bytes = future.result()
+    except KilledWorker as error:
+        raise ReprodError(
+            f"{task}: {count(error.allowed_failures + 1, 'worker')} ended while at it: "
+            "the system may have no memory left"
+        ) from error
+    except Exception as error:
+        raise _SchedulerGone(
+            f"the scheduler {address} is gone: what was finished is kept, start the command again"
+        ) from error
+    failed, found = pickle.loads(answer)
+    if failed:
+        raise found
+    return found
+
+
+def _close(client: Any) -> None:
+    with suppress(Exception):  # the scheduler may be gone
+        client.close(timeout=1)
+
+
+@contextmanager
+def _without_logs() -> Iterator[None]:
+    """Let dask log nothing in the block: a worker that ends is its own business, the rest is raised."""
+    logger = logging.getLogger("distributed")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
