@@ -97,19 +97,14 @@ def _show_stage(stage: str, layers: Sequence[Layer]) -> Iterator[tuple[bool, tup
         rounded = layer.rounded if stage == "forward" else None
         if found is not None or rounded is not None:
             name = quote(layer.torch_name or "the model")
-            row = (stage, name, *_show(found), *_show(rounded))
+            row = (stage, name, *show_cells(found), *show_cells(rounded))
             yield found is not None and not found.relative <= 1e-9, row
 
 
-def _show(figures: Figures | None) -> tuple[str, str]:
-    if figures is None:
-        return "", ""
-    return show_number(figures.mean), show_number(figures.most)
-
-
-def show_number(number: float) -> str:
-    """Return a difference as a cell; one that was not measured is NaN, and its cell is empty."""
-    return "" if math.isnan(number) else f"{number:.1e}"
+def show_cells(figures: Figures | None) -> list[str]:
+    """Return the mean and the largest difference as cells; what was not measured (NaN) is empty."""
+    numbers = (math.nan, math.nan) if figures is None else figures[:2]
+    return ["" if math.isnan(one) else f"{one:.1e}" for one in numbers]
 
 
 def _list_curves(curves: Sequence[CurvePlot]) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """What a check script does with its gates: it compares them, and shows what `check` wrote as one page."""
 
 import json
-import math
 import re
 import sys
 from argparse import Namespace
@@ -25,6 +24,7 @@ from reprod_align.page import (
     Table,
     describe_run,
 )
+from reprod_align.page.markdown import show_cells
 from reprod_align.page.outputs import require_outputs, write_outputs
 from reprod_align.records.compare import OFFICIAL
 from reprod_align.records.gate import Gate, check
@@ -241,17 +241,9 @@ def _show_keys(name: str, result: GateResult) -> Iterator[tuple[bool, tuple[str,
     for key in dict.fromkeys((*strict, *official)):
         both = [found for found in (strict.get(key), official.get(key)) if found is not None]
         failed = [found for found in both if not found["passed"]]
-        cells = [
-            cell for found in (strict.get(key), official.get(key)) for cell in _show_cells(found)
-        ]
+        cells = [cell for found in (strict.get(key), official.get(key))
+                 for cell in show_cells(None if found is None else _measure(found))]  # fmt: skip
         yield not failed, (name, key, *cells, failed[0]["reason"] if failed else "ok")
-
-
-def _show_cells(key: Mapping[str, Any] | None) -> Iterable[str]:
-    figures = None if key is None else _measure(key)
-    if figures is None:
-        return "", ""
-    return tuple("" if math.isnan(one) else f"{one:.1e}" for one in figures[:2])
 
 
 def _list_cases(
