@@ -3,7 +3,7 @@
 import math
 
 from reprod_align.page import CurvePlot, Figures, Layer, Page, Table
-from reprod_align.page.markdown import escape, make_table, quote, render_markdown, show_number
+from reprod_align.page.markdown import escape, make_table, quote, render_markdown, show_cells
 from tests.page.pages import HOSTILE, make_layers, make_page
 
 
@@ -63,8 +63,8 @@ def test_hostile_text_is_no_markup() -> None:
 
 def test_tables_and_numbers() -> None:
     assert make_table(("a", "b"), [("1", "2")]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
-    assert (show_number(math.nan), show_number(math.inf), show_number(0.5)) == (
-        "",
-        "inf",
-        "5.0e-01",
+    assert show_cells(Figures(math.nan, math.inf, 0.0)) == ["", "inf"]
+    assert (show_cells(Figures(0.5, 1.0, 0.0)), show_cells(None)) == (
+        ["5.0e-01", "1.0e+00"],
+        ["", ""],
     )
