@@ -5,7 +5,6 @@ Both sides run on the installed frameworks: do they agree, and does the plain ca
 
 import ast
 import importlib
-import importlib.metadata
 import importlib.util
 import inspect
 import logging
@@ -22,6 +21,7 @@ from typing import Any, ClassVar, Final
 from reprod_align.base import FRAMEWORKS
 from reprod_align.base.console import quieten, without_warnings
 from reprod_align.base.difference import gap
+from reprod_align.page import find_version
 
 import numpy as np
 
@@ -196,7 +196,8 @@ class EntryOutcome:
 
 def list_versions() -> dict[str, str]:
     """Return the versions of the frameworks that are installed; "" for one that is not."""
-    return {package: _read_version(package) for package in PACKAGES}
+    found = {package: find_version(package) for package in PACKAGES}
+    return {name: one.partition("+")[0] for name, one in found.items()}  # 2.13.0 for 2.13.0+cpu
 
 
 def run_entry(entry: Entry) -> EntryOutcome:
@@ -331,10 +332,3 @@ def _describe_amount(apart: float) -> str:
     if apart == math.inf:
         return "another shape, type or order"
     return "visible" if apart > 1e-4 else "in the digits of float32"
-
-
-def _read_version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package).partition("+")[0]  # 2.13.0 for 2.13.0+cpu
-    except importlib.metadata.PackageNotFoundError:
-        return ""

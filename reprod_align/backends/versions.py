@@ -8,10 +8,10 @@ the rows that the installed version lacks, and a run that would need one says so
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, NoReturn
 
 from reprod_align.errors import MissingNameError, ReprodError
+from reprod_align.page import find_version
 
 OLDEST: Final[Mapping[str, tuple[int, int]]] = {"torch": (2, 2), "paddlepaddle": (2, 6)}
 """what is older is refused; docs/versions.md says which versions were run"""
@@ -29,10 +29,7 @@ def require(package: str) -> None:
     that is not installed: its import says so.
     """
     for name in _NAMES[package]:
-        try:
-            found = version(name)
-        except PackageNotFoundError:
-            continue
+        found = find_version(name)
         numbers = tuple(map(int, re.findall(r"\d+", found)[:2]))
         if (0, 0) < numbers < OLDEST[package]:
             oldest = ".".join(map(str, OLDEST[package]))

@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from reprod_align.base.difference import INEXACT, Difference, dtype_kind
 from reprod_align.base.files import write_json, write_text
 from reprod_align.base.text import shorten_path
 from reprod_align.errors import MissingInputError, ReprodError, describe_error, join_lines, one_line
+from reprod_align.page import find_version
 from reprod_align.records import NamedArrays, load_record, unread_items
 from reprod_align.records.compare import (
     OFFICIAL,
@@ -219,13 +219,8 @@ def digest(path: str | os.PathLike[str]) -> str:
 
 def list_versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that decide numbers, the installed ones."""
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    found = {name: find_version(name) for name in PACKAGES}
+    return {"python": platform.python_version(), **{n: one for n, one in found.items() if one}}
 
 
 @dataclass(frozen=True)
