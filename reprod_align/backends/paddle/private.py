@@ -2,7 +2,7 @@
 
 A name with a public way beside it costs nothing where it is gone; `NAMES` has a row for each of the others.
 A layer's setting that can't be read is not compared; one that stands under its own name with an underscore
-is found by `vocabulary`.
+is found by `model.settings`.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What recording needs of Paddle, `sketch.Ops` first. `torch_sketch` holds the same for PyTorch."""
+"""What recording needs of Paddle, `sketch.Ops` first. `backends.torch.sketch` is the twin."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""What recording needs of PyTorch, `sketch.Ops` first. `paddle_sketch` holds the same for Paddle."""
+"""What recording needs of PyTorch, `sketch.Ops` first. `backends.paddle.sketch` is the twin."""
 
 from functools import cache
 
