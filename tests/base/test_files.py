@@ -1,4 +1,7 @@
-"""A file or folder is there whole or not at all; JSON is strict."""
+"""A file or folder is there whole or not at all; JSON is strict.
+
+`.safetensors` files are as the package reads them.
+"""
 
 import json
 import os
@@ -6,20 +9,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from reprod_align.base import files as ours
 from reprod_align.base.files import (
     as_json,
+    read_tensors,
     require_new,
     require_writable,
     to_plain,
     whole_file,
     whole_folder,
     write_json,
+    write_tensors,
     write_text,
 )
 from reprod_align.errors import ReprodError
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
@@ -154,3 +161,56 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert json.loads(path.read_text()) == {"loss": "nan"}
     with pytest.raises(ReprodError, match="cannot write"):
         write_json(path.parent, {})
+
+
+MATRIX = np.arange(12.0).reshape(3, 4)
+ARRAYS = {
+    "plain": MATRIX,
+    "transposed": MATRIX.T,
+    "strided": MATRIX[:, ::2],
+    "big endian": MATRIX.astype(">f4"),
+    "half": np.float16([1.5]),
+    "flags": np.array([[True], [False]]),
+    "bytes": np.array([255], np.uint8),
+    "number": np.array(-(2**62)),
+    "empty": np.zeros((0, 3), np.float32),
+}
+
+
+def test_the_package_reads_every_layout(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "a.safetensors"
+    write_tensors(path, ARRAYS, {"step": "3", "é": "\n"})
+    for found in (load_file(path), read_tensors(path)[0]):
+        assert found.keys() == ARRAYS.keys()
+        for name, array in ARRAYS.items():
+            np.testing.assert_array_equal(found[name], array, strict=False)
+            assert found[name].shape == array.shape, name
+            assert found[name].dtype == array.dtype.newbyteorder("="), name
+    assert read_tensors(path)[1] == {"step": "3", "é": "\n"}
+    start = int.from_bytes(path.read_bytes()[:8], "little")
+    assert start % 8 == 0
+
+
+def test_a_write_that_fails_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.safetensors"
+    write_tensors(path, {"a": MATRIX}, {})
+    old = path.read_bytes()
+
+    def interrupted(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ours.np, "ascontiguousarray", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_tensors(path, {"a": MATRIX + 1}, {})
+    assert path.read_bytes() == old and list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("length", [0, 7, 40, -1])
+def test_a_file_that_was_cut_is_refused(length: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    write_tensors(path, {"a": MATRIX}, {})
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(ReprodError, match=r"a\.safetensors is damaged or not a \.safetensors file"):
+        read_tensors(path)

@@ -1,8 +1,25 @@
-"""Tables, shortened lists and counted nouns, as they are printed."""
+"""Tables, shortened lists and counted nouns, as they are printed.
+
+Names that mean the same in two model zoos are alike.
+"""
 
 from pathlib import Path
 
-from reprod_align.base.text import and_more, count, shorten, shorten_lines, shorten_path, table
+from reprod_align.base.text import (
+    and_more,
+    count,
+    is_number,
+    is_within,
+    numbered,
+    parent,
+    pattern,
+    shorten,
+    shorten_lines,
+    shorten_path,
+    similarity,
+    table,
+    tokens,
+)
 
 import pytest
 
@@ -41,3 +58,36 @@ def test_a_path_is_what_the_user_would_type(
     monkeypatch.chdir(tmp_path)
     assert shorten_path(tmp_path / "a" / "b.npy") == "a/b.npy"
     assert shorten_path(tmp_path.parent / "b.npy") == str(tmp_path.parent / "b.npy")
+
+
+def test_words_are_cut_at_dots_capitals_and_digits_and_translated() -> None:
+    assert tokens("encoder.layers.0.selfAttention.q_proj2") == (
+        "encoder", "layer", "0", "self", "attn", "q", "fc", "2",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "partner", "other"),
+    [
+        ("encoder.layer.0.attention.self.query", "layers.0.attn.q_proj", "layers.0.attn.k_proj"),
+        ("h.1.ln_1", "blocks.1.norm1", "blocks.0.norm1"),
+        ("embeddings.word_embeddings", "tok_emb", "pos_emb"),
+        ("classifier", "head", "pooler"),
+    ],
+)
+def test_the_partner_is_more_alike_than_its_neighbour(name: str, partner: str, other: str) -> None:
+    assert similarity(name, partner) > similarity(name, other)
+    assert similarity(name, partner) == similarity(partner, name)
+    assert 0 <= similarity(name, other) < similarity(name, name) == 1
+
+
+def test_parts_of_names() -> None:
+    assert numbered("layers.12") == ("layers.", 12) and numbered("layers.norm") is None
+    assert is_number("layers.3") and not is_number("layers.a3")
+    assert pattern("encoder.3.block.0.fc1") == "encoder.#.block.#.fc1"
+    assert (parent("a.b.c"), parent("a")) == ("a.b", "")
+
+
+def test_a_name_is_within_its_ancestors_only() -> None:
+    assert is_within("a.b", "a") and is_within("a", "a") and is_within("a", "")
+    assert not is_within("ab", "a") and not is_within("a", "a.b")

@@ -1,4 +1,7 @@
-"""A user's file with two trainings: what is taken from it, what it lacks, how their data differ."""
+"""A user's file with two trainings: what is taken from it, what it lacks, how their data differ.
+
+A training's state goes from PyTorch to Paddle.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,8 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pipeline  # noqa: F401  (quietens what follows)
-from reprod_align.curves.training import StepDraws, TrainingFile, describe_difference
+from reprod_align.curves.training import (
+    StepDraws,
+    TrainingFile,
+    convert_to_paddle,
+    describe_difference,
+)
 from reprod_align.errors import ReprodError
+from reprod_align.match import TensorPair
 from reprod_align.pair.file import open_file
 from reprod_align.randomness import SharedRandom
 
@@ -141,3 +150,24 @@ def reordered(step: int) -> Any:
 def test_the_difference_is_described(theirs: Any, words: str) -> None:
     found = describe_difference(read, theirs, range(1, 5))
     assert words in found and bool(words) == bool(found)
+
+
+LINEAR = TensorPair(("a",), ("x",), (True,))
+
+
+def test_adams_averages_and_its_count_are_carried() -> None:
+    average = np.arange(18.0).reshape(6, 3)
+    kept = {"exp_avg": {"a": average}, "step": {"a": np.array(4.0)}}
+    fresh = {kind: {"x": np.ones(1)} for kind in ("moment1", "beta1_pow_acc", "beta2_pow_acc")}
+    found = convert_to_paddle(kept, [LINEAR], fresh, (0.5, 0.25))
+    np.testing.assert_array_equal(found["moment1"]["x"], average.T)
+    assert found["beta1_pow_acc"]["x"].tolist() == [0.5**5]  # of the next step
+    assert found["beta2_pow_acc"]["x"].tolist() == [0.25**5]
+
+
+def test_a_kind_of_unknown_meaning_is_refused() -> None:
+    with pytest.raises(
+        ReprodError, match=r"the optimizers' state \(mu_product\) cannot be carried"
+    ):
+        convert_to_paddle({"mu_product": {"a": np.ones(1)}}, [LINEAR], {}, None)
+    assert convert_to_paddle({}, [LINEAR], {"mu_product": {"x": np.ones(1)}}, None) == {}

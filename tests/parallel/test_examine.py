@@ -1,14 +1,20 @@
-"""Ranks that disagree are findings, also where nothing more can be run."""
+"""Ranks that disagree are findings, also where nothing more can be run.
 
+Mistakes that the numbers of the ranks tell.
+"""
+
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 from reprod_align.errors import ReprodError
-from reprod_align.parallel.examine import examine
+from reprod_align.parallel import Mesh, Placement
+from reprod_align.parallel.examine import RankTensor, examine, explain
 from reprod_align.parallel.side import Disagreement
 from reprod_align.report import Finding, Report
 
 import numpy as np
+import pytest
 
 
 def _refuse(*arguments: Any, **options: Any) -> Any:
@@ -60,3 +66,40 @@ def test_ranks_that_agree_cost_nothing() -> None:
     report = Report()
     examine(SimpleNamespace(), SimpleNamespace(apart=[]), report)  # type: ignore[arg-type]
     assert report.findings == []
+
+
+RANDOM = np.random.default_rng(3)
+WHOLE = RANDOM.standard_normal((8, 12))
+SPLIT = RANDOM.standard_normal((4, 8, 12))
+SPLIT[-1] = WHOLE - SPLIT[:-1].sum(0)
+CUT, KEPT = Placement(None, 1), Placement()
+Make = Callable[[list[np.ndarray]], list[np.ndarray]]
+
+PLANTED: dict[str, tuple[Mesh, Placement, Make, str, str, bool]] = {
+    "not summed": (Mesh(1, 4), KEPT, lambda e: list(SPLIT), "not summed over tp", "tp", False),
+    "not averaged": (Mesh(4), KEPT, lambda e: list(SPLIT * 4), "not averaged over dp", "dp", False),
+    "summed": (Mesh(3), KEPT, lambda e: [3 * x for x in e], "summed over dp", "dp", False),
+    "doubled": (Mesh(1, 3), KEPT, lambda e: [2 * x for x in e], "2 times", "", False),
+    "averaged": (Mesh(1, 3), KEPT, lambda e: [x / 3 for x in e], "1/3 of", "tp", False),
+    "zero on one": (Mesh(1, 2), KEPT, lambda e: [e[0], 0 * e[1]], "rank 1 alone", "tp", False),
+    "wrong group": (Mesh(1, 2), CUT, lambda e: [e[0] + e[1]] * 2, "summed over tp", "tp", False),
+    "another rank's": (Mesh(1, 2), CUT, lambda e: e[::-1], "what rank 1 should", "tp", True),
+    "blocks": (Mesh(1, 2), CUT, lambda e: [np.roll(x, 3, 1) for x in e], "another order", "tp", True),
+    "interleaved": (Mesh(1, 2), CUT, lambda e: [WHOLE[:, ::2], WHOLE[:, 1::2]], "another order", "tp", True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_mistake_is_told_by_the_numbers(name: str) -> None:
+    mesh, placement, make, text, axis, is_shard = PLANTED[name]
+    expected = [placement.scatter(WHOLE, mesh, rank) for rank in range(mesh.size)]
+    found = explain(RankTensor(make(expected), expected, placement, mesh))
+    assert found is not None and text in found.text
+    assert (found.axis, found.is_shard) == (axis, is_shard)
+
+
+def test_what_is_right_or_unknown_has_no_reason() -> None:
+    expected = [CUT.scatter(WHOLE, Mesh(1, 2), rank) for rank in range(2)]
+    assert explain(RankTensor(expected, expected, CUT, Mesh(1, 2))) is None
+    other = [x + RANDOM.standard_normal(x.shape) for x in expected]
+    assert explain(RankTensor(other, expected, CUT, Mesh(1, 2))) is None

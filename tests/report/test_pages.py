@@ -1,19 +1,39 @@
-"""The pages of a report and of two traces: findings, layers with their shares, and tables."""
+"""The pages of a report and of two traces: findings, layers with their shares, and tables.
+
+A report as SARIF is valid.
+"""
 
 import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from reprod_align.errors import ReprodError
 from reprod_align.page import Figures, Layer
 from reprod_align.page.html import render_page
 from reprod_align.page.markdown import render_markdown
 from reprod_align.page.outputs import render_junit
-from reprod_align.report import Check, Details, Finding, ModuleShare, Report, Setting, Weight
-from reprod_align.report.pages import collect_layers, make_page, make_trace_page, say_verdict
+from reprod_align.report import (
+    Check,
+    Details,
+    Finding,
+    ModuleShare,
+    Report,
+    Setting,
+    Suggestion,
+    Weight,
+)
+from reprod_align.report.pages import (
+    collect_layers,
+    make_page,
+    make_trace_page,
+    render_sarif,
+    say_verdict,
+)
 from reprod_align.traces.diff import TensorDifference, TraceDiff
 
+import jsonschema
 import pytest
 
 CHECKS = [Check("forward", "outputs, eval mode", 0.5, False), Check("loss", "loss", 0.0, True)]
@@ -150,3 +170,74 @@ def test_traces_that_agree() -> None:
     page = make_trace_page(TraceDiff(ROWS[:2], (), ("output of y",), True), "a | b")
     assert page.passed and not page.diagnostics and page.verdict == "aligned"
     assert not page.tables[1].failed and 'failures="0"' in render_junit(page)
+
+
+SCHEMA = json.loads(Path(__file__).with_name("sarif_schema.json").read_text())
+PORT = "def run(x):\n    é = 1; return x * scale\n"
+
+
+def read(*findings: Finding) -> dict[str, Any]:
+    report = Report("diverges", list(findings), checks=[Check("loss", "", 1.0, False)])
+    text = render_sarif(report, Path("pair.py"))
+    made: dict[str, Any] = json.loads(text)
+    jsonschema.validate(made, SCHEMA)
+    return made["runs"][0]  # type: ignore[no-any-return]
+
+
+def write_port(folder: Path, name: str = "my port.py") -> Finding:
+    (folder / name).write_text(PORT, encoding="utf-8")
+    edit = Suggestion(str(folder / name), 2, "scale", "2 * scale", "reference", "tried", 23, 2, 28)
+    code = "é = 1; return x * scale"
+    return Finding(
+        "forward", "a", "b", "far apart", 0.5, 1e-9, "net.py:7", f"{name}:2", "return x * 2", code,
+        edit=edit, paddle_span=(14, 23), cause="too small (see `reprod-align api layer-norm-epsilon`)",
+    )  # fmt: skip
+
+
+def test_a_result_has_its_rule_both_places_and_the_fix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = read(write_port(tmp_path))
+    (result,) = run["results"]
+    assert result["ruleId"] == "layer-norm-epsilon" == run["tool"]["driver"]["rules"][0]["id"]
+    assert result["message"]["text"].startswith("forward: a (Paddle: b): too small\n")
+    place = result["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "my%20port.py"
+    region = place["region"]
+    line = PORT.splitlines()[region["startLine"] - 1]
+    assert line[region["startColumn"] - 1 : region["endColumn"] - 1] == "x * scale"
+    beside = result["relatedLocations"][0]["physicalLocation"]
+    assert beside["artifactLocation"]["uri"] == "net.py" and beside["region"]["startLine"] == 7
+    (change,) = result["fixes"][0]["artifactChanges"][0]["replacements"]
+    gone = change["deletedRegion"]
+    assert line[gone["startColumn"] - 1 : gone["endColumn"] - 1] == "scale"
+    assert change["insertedContent"]["text"] == "2 * scale"
+
+
+def test_a_file_elsewhere_has_its_whole_uri_and_a_finding_without_a_line_stands_at_the_pair(
+    tmp_path: Path,
+) -> None:
+    elsewhere = write_port(tmp_path)
+    run = read(
+        Finding("loss", "", "", "another loss", 1.0, 0.0, kind="loss"),
+        Finding("forward", "a", "a", "x", 1.0, 0.0, paddle_line=f"{tmp_path / 'my port.py'}:2"),
+        elsewhere,
+    )
+    first, second, _ = run["results"]
+    place = first["locations"][0]["physicalLocation"]
+    assert place == {"artifactLocation": {"uri": "pair.py"}, "region": {"startLine": 1}}
+    uri = second["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert uri == (tmp_path / "my port.py").as_uri()
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == [
+        "loss", "module", "layer-norm-epsilon",
+    ]  # fmt: skip
+
+
+def test_a_faithful_report_has_no_results() -> None:
+    assert read()["results"] == []
+
+
+def test_a_name_with_line_breaks_stays_in_its_line() -> None:
+    (result,) = read(Finding("forward", "a\nb", "a\nb", "x", 1.0, 0.0))["results"]
+    assert "\n" not in result["message"]["text"].partition("evidence")[0].strip()

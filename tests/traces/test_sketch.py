@@ -34,7 +34,7 @@ from reprod_align.traces.sketch import (
     sketch_large,
     statistics,
 )
-from tests.traces.test_tensors import recorded
+from tests.traces.test_diff import recorded
 
 import numpy as np
 import paddle
