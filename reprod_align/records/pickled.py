@@ -133,7 +133,7 @@ def _is_container(item: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class PickledName:
+class Name:
     """A function that the file may name. It is never called: `REDUCERS` has our own instead."""
 
     name: str
@@ -175,7 +175,7 @@ class Parts(tuple[Any, ...]):
 
 RAW = (
     memoryview,
-    PickledName,
+    Name,
     Dtype,
     Pending,
     Parts,
@@ -247,7 +247,7 @@ def require_proper_content(array: npt.NDArray[Any]) -> None:
 
 
 def _reconstruct(builder: Builder, kind: Any, shape: Any, code: Any) -> Pending:
-    if kind != PickledName("ndarray") or shape != (0,) or code not in (b"b", "b"):
+    if kind != Name("ndarray") or shape != (0,) or code not in (b"b", "b"):
         raise Refused("asks for an array type that a record never needs")
     return Pending()
 

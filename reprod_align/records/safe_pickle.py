@@ -21,9 +21,9 @@ from reprod_align.records.pickled import (
     REDUCERS,
     Builder,
     Dtype,
+    Name,
     Parts,
     Pending,
-    PickledName,
     Refused,
 )
 
@@ -95,11 +95,11 @@ class Machine:
         known = KNOWN_NAMES.get((module, name))
         if known is None:
             raise Refused(f"asks to run {module}.{name}"[:120] + ": refused, nothing was run")
-        return PickledName(known)
+        return Name(known)
 
     def call(self, function: Any, arguments: tuple[Any, ...]) -> Any:
         """Return what stands for the function's result; the function itself never runs."""
-        if not isinstance(function, PickledName):
+        if not isinstance(function, Name):
             raise Refused("is damaged: its pickle calls something other than a function")
         if function.name not in REDUCERS:
             raise Refused(f"asks to run numpy.{function.name}: refused, nothing was run")

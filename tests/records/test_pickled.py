@@ -14,8 +14,8 @@ from reprod_align.records.pickled import (
     Account,
     Builder,
     Dtype,
+    Name,
     Pending,
-    PickledName,
     Refused,
 )
 from reprod_align.records.safe_pickle import Machine, restricted_loads
@@ -76,7 +76,7 @@ def test_the_last_that_fits_is_taken() -> None:
      "is damaged: a boolean in it is neither true nor false"),
     ("array", (Dtype("U1"), (1,), memoryview(b"\xff" * 4)),
      "is damaged: a text in it has letters that do not exist"),
-    ("_reconstruct", (PickledName("dtype"), (0,), b"b"),
+    ("_reconstruct", (Name("dtype"), (0,), b"b"),
      "asks for an array type that a record never needs"),
     ("dtype", ("V" * 50, False, True),
      f"holds the dtype '{'V' * 40}', which a record never needs"),
@@ -171,9 +171,9 @@ def test_names_stand_for_functions_of_our_own() -> None:
     assert set(REDUCERS) == set(modules) - {"ndarray"}
     make = REDUCERS["_reconstruct"]
     for code in (b"b", "b"):
-        assert make(Builder(0), PickledName("ndarray"), (0,), code) == Pending()
-    for asked in ((PickledName("dtype"), (0,), b"b"), (PickledName("ndarray"), (1,), b"b"),
-                  (PickledName("ndarray"), (0,), b"d")):  # fmt: skip
+        assert make(Builder(0), Name("ndarray"), (0,), code) == Pending()
+    for asked in ((Name("dtype"), (0,), b"b"), (Name("ndarray"), (1,), b"b"),
+                  (Name("ndarray"), (0,), b"d")):  # fmt: skip
         with pytest.raises(Refused, match="array type"):
             make(Builder(0), *asked)
 
