@@ -30,15 +30,14 @@ from reprod_align.report import Report
 from reprod_align.sections.models import Maker, SectionedPair
 from reprod_align.sections.pieces import (
     SECTION_SIZE,
+    WIDENED,
     Job,
-    Opened,
     OpenRequest,
     Request,
-    find_runs,
+    Work,
     judge_pieces,
 )
 from reprod_align.sections.reports import digest_files, join_unjudged, merge_reports
-from reprod_align.sections.stream import WholeRuns, run_outputs
 from reprod_align.weights import Place
 
 __all__ = ["Request", "SECTION_SIZE", "align_sections", "judge_request"]
@@ -105,25 +104,24 @@ def judge_request(open_request: OpenRequest, state: Path | None, workers: Worker
         if state is None and workers.are_apart:
             results = ResultFolder(Path(stack.enter_context(TemporaryDirectory())))
         stack.enter_context(limit_memory(request.memory))
-        report = _judge_sections(opened, open_request, results, workers)
+        folder = results.folder
+        key = digest(opened.made_from, digest_files(opened.files)) if folder else ""
+        job = Job(open_request, (folder or Path()).absolute(), opened.made_from, key)
+        work = Work(opened, results, key, workers.are_apart)
+        report = _judge_sections(work, job, workers)
         report.remarks += request.remarks
         return report
 
 
-def _judge_sections(
-    opened: Opened, open_request: OpenRequest, results: ResultFolder, workers: Workers
-) -> Report:
-    """Return the report on the whole pair; `results` keeps what is done."""
-    folder = results.folder
-    key = digest(opened.made_from, digest_files(opened.files)) if folder else ""
+def _judge_sections(work: Work, job: Job, workers: Workers) -> Report:
+    """Return the report on the whole pair."""
     try:
-        runs = find_runs(opened, results, key, workers.are_apart)
+        with workers.at_work() as run:
+            reports = judge_pieces(work, job, run, workers.are_apart)
     except ModelFailure as error:
-        return _report_failure(opened.pair, error)
-    job = Job(open_request, (folder or Path()).absolute(), opened.made_from, key)
-    reports = judge_pieces(opened, runs, job, results, workers)
+        return _report_failure(work.pair, error)
     tell("")
-    return _conclude(opened.pair, runs, merge_reports(reports))
+    return _conclude(work, merge_reports(reports))
 
 
 def _report_failure(pair: SectionedPair, error: ModelFailure) -> Report:
@@ -134,11 +132,12 @@ def _report_failure(pair: SectionedPair, error: ModelFailure) -> Report:
     return report_failure(pair.reference.side, pair.pairing, error)
 
 
-def _conclude(pair: SectionedPair, runs: WholeRuns, report: Report) -> Report:
+def _conclude(work: Work, report: Report) -> Report:
     """Add what only the whole models show, and return the report."""
+    pair, runs = work.pair, work.runs
     reference, port = runs.reference, runs.port
     if report.verdict == "agrees to float32":
-        reference, port = run_outputs(pair)
+        reference, port = (work.find_run(name).trace for name in WIDENED)
     findings = Findings()
     _compare_outputs(pair, runs.pairs, reference, port, findings, report)
     if pair.extra:

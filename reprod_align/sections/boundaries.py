@@ -1,4 +1,4 @@
-"""What both models did as a whole, in a file: what crossed the sections' borders, and the outputs.
+"""What a model did as a whole, in a file: what crossed the sections' borders, and the outputs.
 
 With it any piece can be judged in any process. Each array is kept once, by the digest of its bytes: what one
 section returns the next one takes. What holds the tensors is spelled as JSON; nothing that is read is run.
@@ -13,23 +13,23 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from reprod_align.base.blocks import Array
-from reprod_align.base.files import from_plain, parse_json, to_plain, write_tensors
+from reprod_align.base.files import parse_json, write_tensors
 from reprod_align.base.tasks import digest
-from reprod_align.model import Call, Leaf, LeafPair, Trace
+from reprod_align.model import Call, Leaf, Trace
 from reprod_align.sections.crossing import Crossing, Crossings
-from reprod_align.sections.stream import WholeRuns
+from reprod_align.sections.stream import SideRun
 from reprod_align.weights import open_checkpoint
 
 import numpy as np
 
-_KEY: Final = "runs"
+_KEY: Final = "run"
 Note = Callable[[Array | None], str | None]
 Find = Callable[[str | None], Any]
 IsTensor = Callable[[object], bool]
 
 
-def keep_runs(path: Path, runs: WholeRuns, are_tensors: tuple[IsTensor, IsTensor]) -> None:
-    """Write both runs. Raises TypeError if a section returned what cannot be spelled."""
+def keep_run(path: Path, run: SideRun, is_tensor: IsTensor) -> None:
+    """Write a run. Raises TypeError if a section returned what cannot be spelled."""
     arrays: dict[str, Array] = {}
 
     def note(array: Array | None) -> str | None:
@@ -42,26 +42,21 @@ def keep_runs(path: Path, runs: WholeRuns, are_tensors: tuple[IsTensor, IsTensor
         arrays[name] = array
         return name
 
-    sides = [
-        {
-            "outputs": _spell_leaves(trace.outputs, note),
-            "crossings": _spell_crossings(crossings, note, is_tensor),
-        }
-        for trace, crossings, is_tensor in zip(
-            (runs.reference, runs.port), (runs.ours, runs.theirs), are_tensors, strict=True
-        )
-    ]
     text = json.dumps(
-        {"sides": sides, "pairs": to_plain(runs.pairs), "asked_float32": runs.asked_float32}
+        {
+            "outputs": _spell_leaves(run.trace.outputs, note),
+            "crossings": _spell_crossings(run.crossings, note, is_tensor),
+            "asked_float32": run.asked_float32,
+        }
     )
     write_tensors(path, arrays, {_KEY: text})
 
 
-def read_runs(path: Path, nothings: tuple[Any, Any]) -> WholeRuns:
-    """Return what `keep_runs` wrote; large arrays stay in the file, mapped.
+def read_run(path: Path, nothing: Any) -> SideRun:
+    """Return what `keep_run` wrote; its arrays stay in the file, mapped.
 
-    nothings: of each framework a tensor without content, which stands in what the sections return.
-    Raises WeightsError, or an error that damaged JSON leads to.
+    nothing: a tensor without content, which stands in what the sections return. Raises WeightsError, or
+    an error that damaged JSON leads to.
     """
     file = open_checkpoint(path)
     held = parse_json(file.metadata[_KEY])
@@ -70,14 +65,9 @@ def read_runs(path: Path, nothings: tuple[Any, Any]) -> WholeRuns:
     def find(name: str | None) -> Any:
         return None if name is None else tensors[name].map()
 
-    outputs = [_read_leaves(side["outputs"], find) for side in held["sides"]]
-    reference, port = (Trace([Call("", 0, None, outputs=leaves)]) for leaves in outputs)
-    ours, theirs = (
-        _read_crossings(side["crossings"], find, nothing)
-        for side, nothing in zip(held["sides"], nothings, strict=True)
-    )
-    pairs: list[LeafPair] = from_plain(list[LeafPair], held["pairs"])
-    return WholeRuns(reference, port, ours, theirs, pairs, bool(held["asked_float32"]))
+    trace = Trace([Call("", 0, None, outputs=_read_leaves(held["outputs"], find))])
+    crossings = _read_crossings(held["crossings"], find, nothing)
+    return SideRun(trace, crossings, bool(held["asked_float32"]))
 
 
 def _spell_leaves(leaves: Mapping[str, Leaf], note: Note) -> dict[str, Any]:

@@ -5,24 +5,30 @@ What is asked for is a `Request`, from which every process makes its own models,
 
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 from reprod_align.alignment import judge_in_float64, judge_widened
 from reprod_align.base.console import tell
-from reprod_align.base.tasks import ResultFolder, Workers, digest
+from reprod_align.base.tasks import ResultFolder, Run, digest
 from reprod_align.base.text import is_within
 from reprod_align.errors import ReprodError
 from reprod_align.model import Inputs, ModelInfo, UserFunction, check_inputs, limit_memory
 from reprod_align.pair import PairSpec
 from reprod_align.report import Report
-from reprod_align.sections.boundaries import keep_runs, read_runs
+from reprod_align.sections.boundaries import keep_run, read_run
 from reprod_align.sections.cover import Piece
-from reprod_align.sections.models import Maker, SectionedPair, build_model, divide_pair
+from reprod_align.sections.models import (
+    Maker,
+    SectionedPair,
+    SectionedSide,
+    build_model,
+    divide_pair,
+)
 from reprod_align.sections.reports import KeptReports, digest_request
-from reprod_align.sections.stream import WholeRuns, run_both
+from reprod_align.sections.stream import SideRun, WholeRuns, add_gradients, join_runs, run_side
 from reprod_align.weights import Place, open_checkpoint
 
 import numpy as np
@@ -104,7 +110,7 @@ class Opened:
 
 @dataclass(frozen=True)
 class Job:
-    """A request whose whole runs are kept: what a worker is told."""
+    """What a worker is told of a request."""
 
     open_request: OpenRequest
     folder: Path
@@ -113,105 +119,144 @@ class Job:
     """a digest of `made_from` and of the weights"""
 
 
-def find_runs(opened: Opened, results: ResultFolder, key: str, apart: bool) -> WholeRuns:
-    """Return what both models did as a whole: what is kept of it, or else they run, and it is kept.
+REFERENCE, PORT, GRADIENTS = "PyTorch forward", "Paddle forward", "PyTorch backward"
+WIDENED = "PyTorch forward in float64 throughout", "Paddle forward in float64 throughout"
 
-    apart: workers need it kept. Raises ModelFailure if a model fails.
-    """
-    path = results.path(key, ".safetensors")
-    sides = opened.pair.reference.side.fw, opened.pair.port.side.fw
-    if path is not None and path.is_file():
-        try:
-            return read_runs(
-                path, (sides[0].constant(np.zeros(())), sides[1].constant(np.zeros(())))
+
+class Work:
+    """What is done of a request: runs of the whole models, and reports on pieces, each made once."""
+
+    def __init__(self, opened: Opened, results: ResultFolder, key: str, apart: bool) -> None:
+        """Take the divided pair and where results are kept; apart: other processes need the runs."""
+        self.pair, self._results, self._key, self._apart = opened.pair, results, key, apart
+        self._runs: dict[str, SideRun] = {}
+
+    def find_run(self, name: str) -> SideRun:
+        """Return a run: the one that is kept, or else the model runs, and it is kept.
+
+        Raises ModelFailure if the model fails.
+        """
+        if name not in self._runs:
+            self._runs[name] = self._read_run(name) or self._make_run(name)
+        return self._runs[name]
+
+    def _read_run(self, name: str) -> SideRun | None:
+        path = self._find_path(name)
+        if path is None or not path.is_file():
+            return None
+        with suppress(ReprodError, LookupError, TypeError, ValueError, AttributeError):  # damaged
+            return read_run(path, self._find_side(name).side.fw.constant(np.zeros(())))
+        return None
+
+    def _make_run(self, name: str) -> SideRun:
+        side, path = self._find_side(name), self._find_path(name)
+        if name == GRADIENTS:
+            made = add_gradients(self.pair, self.find_run(REFERENCE), self.find_run(PORT))
+        else:
+            made = run_side(side, self.pair.spec.inputs, name in WIDENED)
+        if path is not None:
+            try:
+                keep_run(path, made, side.side.fw.is_tensor)
+            except TypeError as error:
+                if self._apart:
+                    raise ReprodError(
+                        f"a section returns {error}, which cannot be handed to workers: leave them out"
+                    ) from error
+        return made
+
+    def _find_path(self, name: str) -> Path | None:
+        return self._results.path(digest(self._key, name), ".safetensors")
+
+    def _find_side(self, name: str) -> SectionedSide:
+        return self.pair.port if name in (PORT, WIDENED[1]) else self.pair.reference
+
+    @cached_property
+    def runs(self) -> WholeRuns:
+        """Both models' runs."""
+        made = join_runs(self.pair, self.find_run(GRADIENTS), self.find_run(PORT))
+        self._runs.clear()  # what the pieces do not need
+        return made
+
+    def judge(self, settled: bool, piece: str) -> Report:
+        """Return the report on a piece: the one that is kept, or else it is judged, and kept.
+
+        settled: another piece agrees to float32, which is the verdict on the whole then at best.
+        """
+        pieces, kept = self.pair.pieces, KeptReports(self._results)
+        number = [one.name for one in pieces].index(piece)
+        made_from = digest(self._key, piece)
+        report = kept.find(made_from)
+        if report is None:
+            tell(f"section {number + 1} of {len(pieces)}: {piece}")
+            report = judge_piece(
+                self.pair, self.runs, pieces[number], with_loss=number == 0, widened=settled
             )
-        except (ReprodError, LookupError, TypeError, ValueError, AttributeError):
-            pass  # it is damaged
-    runs = run_both(opened.pair)
-    if path is not None:
-        try:
-            keep_runs(path, runs, (sides[0].is_tensor, sides[1].is_tensor))
-        except TypeError as error:
+            kept.keep(made_from, report)
+        return report
+
+
+def judge_pieces(work: Work, job: Job, run: Run, apart: bool) -> list[Report]:
+    """Return the reports on the pieces, in their order; apart: workers make them.
+
+    A piece that agrees to float32 spares those that are judged after it a second judgement. Where the
+    models ask for float32, two pieces are judged at a time until one does, and then all others at once.
+    Raises ModelFailure if a model fails.
+    """
+    make_run = partial(make_run_apart, job) if apart else work.find_run
+    judge = partial(judge_apart, job) if apart else work.judge
+    for _ in run(make_run, (REFERENCE, PORT)):
+        pass
+    asked = work.find_run(REFERENCE).asked_float32 or work.find_run(PORT).asked_float32
+    # those in float64 throughout are needed at the end: here they would wait for their turn
+    for _ in run(make_run, (GRADIENTS, *(WIDENED if apart and asked else ()))):
+        pass
+    names, reports = [piece.name for piece in work.pair.pieces], dict[str, Report]()
+    while len(reports) < len(names):
+        settled = any(one.verdict == "agrees to float32" for one in reports.values())
+        left = [name for name in names if name not in reports]
+        chosen = left if settled or not asked else left[:2]
+        for name, report in run(partial(judge, settled), chosen):
+            reports[name] = report
             if apart:
-                raise ReprodError(
-                    f"a section returns {error}, which cannot be handed to workers: leave them out"
-                ) from error
-    return runs
-
-
-def judge_pieces(
-    opened: Opened, runs: WholeRuns, job: Job, results: ResultFolder, workers: Workers
-) -> list[Report]:
-    """Return the reports on the pieces, in their order.
-
-    A piece that agrees to float32 spares those that are judged after it a second judgement; where the
-    models ask for float32, pieces are judged one by one until that is so, and then all at once.
-    """
-    names, reports = [piece.name for piece in opened.pair.pieces], dict[str, Report]()
-    work: Callable[[bool, str], Report] = partial(judge_kept, opened, runs, job.key, results)
-    if workers.are_apart:
-        work = partial(judge_apart, job)
-    with workers.at_work() as run:
-        while len(reports) < len(names):
-            settled = any(one.verdict == "agrees to float32" for one in reports.values())
-            left = [name for name in names if name not in reports]
-            chosen = left if settled or not runs.asked_float32 else left[:1]
-            for name, report in run(partial(work, settled), chosen):
-                reports[name] = report
-                if workers.are_apart:
-                    tell(f"sections judged: {len(reports)} of {len(names)}")
+                tell(f"sections judged: {len(reports)} of {len(names)}")
     return [reports[name] for name in names]
-
-
-def judge_kept(
-    opened: Opened, runs: WholeRuns, key: str, results: ResultFolder, settled: bool, piece: str
-) -> Report:
-    """Return the report on a piece: the one that is kept, or else it is judged, and kept.
-
-    settled: another piece agrees to float32, which is the verdict on the whole then at best.
-    """
-    pieces, kept, made_from = opened.pair.pieces, KeptReports(results), digest(key, piece)
-    number = [one.name for one in pieces].index(piece)
-    tell(f"section {number + 1} of {len(pieces)}: {piece}")
-    report = kept.find(made_from)
-    if report is None:
-        report = judge_piece(
-            opened.pair, runs, pieces[number], with_loss=number == 0, widened=settled
-        )
-        kept.keep(made_from, report)
-    return report
 
 
 # ---------------------------------------------------------------------- in a worker
 
-_open: dict[str, tuple[ExitStack, Opened, WholeRuns]] = {}
-"""what this worker has opened, by the job's key: one at most"""
+_opened: dict[str, tuple[ExitStack, Work]] = {}
+"""what this process has opened, by the job's key"""
+
+
+def make_run_apart(job: Job, name: str) -> None:
+    """Let a model run as a whole, in a worker; the folder has the run then."""
+    with _open(job) as work:
+        work.find_run(name)
 
 
 def judge_apart(job: Job, settled: bool, piece: str) -> Report:
-    """Return the report on a piece, in a worker: it opens a request once."""
-    results = ResultFolder(job.folder)
-    if job.key not in _open:
-        while _open:
-            _open.popitem()[1][0].close()
-        stack = ExitStack()
-        request = stack.enter_context(job.open_request())
-        opened = request.open()
+    """Return the report on a piece, in a worker."""
+    with _open(job) as work:
+        return work.judge(settled, piece)
+
+
+@contextmanager
+def _open(job: Job) -> Iterator[Work]:
+    """Yield the work on a request, which this process opens once."""
+    if job.key not in _opened:
+        stack, where = ExitStack(), f"the worker on {socket.gethostname()}"
+        opened = stack.enter_context(job.open_request()).open()
         if opened.made_from != job.made_from:
             raise ReprodError(
-                f"the worker on {socket.gethostname()} finds other models, inputs or sources than the "
-                "command did: does it see the same files?"
+                f"{where} finds other models, inputs or sources than the command did: does it see the "
+                "same files?"
             )
-        path = results.path(job.key, ".safetensors")
-        if path is None or not path.is_file():
-            raise ReprodError(
-                f"{job.folder} is not seen by the worker on {socket.gethostname()}: name a shared folder"
-            )
-        runs = find_runs(opened, results, job.key, True)
-        _open[job.key] = stack, opened, runs
-    _, opened, runs = _open[job.key]
-    with limit_memory(opened.pair.spec.memory):
-        return judge_kept(opened, runs, job.key, results, settled, piece)
+        if not job.folder.is_dir():
+            raise ReprodError(f"{where} does not see {job.folder}: name a folder that is shared")
+        _opened[job.key] = stack, Work(opened, ResultFolder(job.folder), job.key, True)
+    _, work = _opened[job.key]
+    with limit_memory(work.pair.spec.memory):
+        yield work
 
 
 # ---------------------------------------------------------------------- one piece

@@ -153,6 +153,16 @@ class Stream:
 
 
 @dataclass(frozen=True)
+class SideRun:
+    """What one model did as a whole."""
+
+    trace: Trace
+    crossings: Crossings
+    asked_float32: bool
+    """whether it asks for float32 inside"""
+
+
+@dataclass(frozen=True)
 class WholeRuns:
     """What both models did as a whole."""
 
@@ -167,25 +177,55 @@ class WholeRuns:
     """whether either model asks for float32 inside"""
 
 
-def run_both(pair: SectionedPair) -> WholeRuns:
-    """Run both models in float64, eval mode. Raises ModelFailure if either fails."""
-    inputs = pair.spec.inputs
-    reference, ours = _run(pair.reference, inputs)
-    port, natural = _run(pair.port, inputs)
-    pairs = pair_outputs(reference.outputs, port.outputs)
-    _add_gradients(pair.reference, inputs, ours, frozenset(one.expected for one in pairs))
+def run_side(side: SectionedSide, inputs: Inputs, throughout: bool = False) -> SideRun:
+    """Run a model forward in float64, eval mode; throughout: also where it asks for float32.
+
+    Raises ModelFailure if it fails.
+    """
+    tell(f"{side.side.name}: the whole model, forward")
+    try:
+        with at_work(side, throughout):
+            trace, crossings = Stream(side.side, side.shells).run(inputs)
+            return SideRun(trace, crossings, side.side.asked_float32)
+    except ModelFailure:
+        if throughout or not side.side.asked_float32:
+            raise
+    return run_side(side, inputs, True)
+
+
+def add_gradients(pair: SectionedPair, reference: SideRun, port: SideRun) -> SideRun:
+    """Return the reference's run with gradients, where it has a backward pass in eval mode.
+
+    They are those of the outputs that the port has too.
+    """
+    side = pair.reference
+    counted = frozenset(one.expected for one in _pair(reference, port))
+    tell(f"{side.side.name}: the whole model, backward")
+    try:
+        with at_work(side):
+            Stream(side.side, side.shells).add_gradients(
+                pair.spec.inputs, reference.crossings, Projection(only=counted)
+            )
+    except ModelFailure as error:
+        if error.what != "backward pass":
+            raise
+    return reference
+
+
+def join_runs(pair: SectionedPair, reference: SideRun, port: SideRun) -> WholeRuns:
+    """Return both runs as the pieces need them; reference: with its gradients."""
+    ours, natural = reference.crossings, port.crossings
     theirs = {
         section.paddle: translate_all(ours.get(section.torch, ()), natural.get(section.paddle, ()))
         for section in pair.sections
     }
-    asked = pair.reference.side.asked_float32 or pair.port.side.asked_float32
-    return WholeRuns(reference, port, ours, theirs, pairs, asked)
+    asked = reference.asked_float32 or port.asked_float32
+    pairs = _pair(reference, port)
+    return WholeRuns(reference.trace, port.trace, ours, theirs, pairs, asked)
 
 
-def run_outputs(pair: SectionedPair) -> tuple[Trace, Trace]:
-    """Run both models with float64 also where they ask for float32."""
-    inputs = pair.spec.inputs
-    return _run(pair.reference, inputs, True)[0], _run(pair.port, inputs, True)[0]
+def _pair(reference: SideRun, port: SideRun) -> list[LeafPair]:
+    return pair_outputs(reference.trace.outputs, port.trace.outputs)
 
 
 @contextmanager
@@ -196,29 +236,3 @@ def at_work(side: SectionedSide, throughout: bool = False) -> Iterator[None]:
         warnings.simplefilter("ignore")  # of libraries about themselves
         stack.enter_context(side.side.working("float64", throughout))
         yield
-
-
-def _run(side: SectionedSide, inputs: Inputs, throughout: bool = False) -> tuple[Trace, Crossings]:
-    tell(f"{side.side.name}: the whole model, forward")
-    try:
-        with at_work(side, throughout):
-            return Stream(side.side, side.shells).run(inputs)
-    except ModelFailure:
-        if throughout or not side.side.asked_float32:
-            raise
-    return _run(side, inputs, True)
-
-
-def _add_gradients(
-    side: SectionedSide, inputs: Inputs, crossings: Crossings, counted: frozenset[str]
-) -> None:
-    """Add the gradients of the outputs that count, where the model has a backward pass in eval mode."""
-    tell(f"{side.side.name}: the whole model, backward")
-    try:
-        with at_work(side):
-            Stream(side.side, side.shells).add_gradients(
-                inputs, crossings, Projection(only=counted)
-            )
-    except ModelFailure as error:
-        if error.what != "backward pass":
-            raise

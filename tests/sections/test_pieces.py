@@ -40,7 +40,8 @@ def test_workers_that_end_change_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(list_results(state)) == PIECES
     # another run, in this process, finds everything
     monkeypatch.setattr(pieces, "judge_piece", None)
-    monkeypatch.setattr(pieces, "run_both", None)
+    monkeypatch.setattr(pieces, "run_side", None)
+    monkeypatch.setattr(pieces, "add_gradients", None)
     assert str(judge(tmp_path, fatal.make_wrong, state=state)) == str(report)
 
 
@@ -117,8 +118,10 @@ def test_what_workers_lack_is_one_line(
 def test_damaged_runs_are_made_anew(tmp_path: Path) -> None:
     state = tmp_path / "state"
     report = judge_in_sections(tmp_path, "code", state=state)
-    (path,) = state.glob("*.safetensors")
-    path.write_bytes(path.read_bytes()[:-8])
+    kept = list(state.glob("*.safetensors"))
+    assert len(kept) == 3, "both models forward, and PyTorch's backward"
+    for path in kept:
+        path.write_bytes(path.read_bytes()[:-8])
     assert str(judge_in_sections(tmp_path, "code", state=state)) == str(report)
 
 

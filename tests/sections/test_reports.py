@@ -102,7 +102,7 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         judge_in_sections(tmp_path, "code", state=state)
     assert judged == ["embed", "layers.0"]
     monkeypatch.setattr(pieces, "judge_piece", stop_at(-1, judged))
-    monkeypatch.setattr(pieces, "run_both", None)  # the whole runs are kept
+    monkeypatch.setattr(pieces, "run_side", None)  # the whole runs are kept
     gone_on = judge_in_sections(tmp_path, "code", state=state)
     assert judged == ["embed", "layers.0", "layers.1", "layers.2", "norm to head"]
     monkeypatch.undo()

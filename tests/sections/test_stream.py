@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from reprod_align.model.backward import Projection
-from reprod_align.sections.stream import Stream, at_work, run_both, run_outputs
+from reprod_align.sections.stream import Stream, add_gradients, at_work, join_runs, run_side
 from tests.sections.small import IDS, LAYERS, LIMIT, TorchNet, divide
 
 import numpy as np
@@ -41,9 +41,11 @@ def test_outputs_and_gradients_are_those_of_the_whole_model(tmp_path: Path) -> N
 
 def test_both_whole_runs_agree(tmp_path: Path) -> None:
     pair = divide(tmp_path, LIMIT)
-    runs = run_both(pair)
+    inputs = pair.spec.inputs
+    reference, port = run_side(pair.reference, inputs), run_side(pair.port, inputs)
+    runs = join_runs(pair, add_gradients(pair, reference, port), port)
     ours, theirs = runs.reference.outputs[""].array, runs.port.outputs[""].array
     assert np.allclose(ours, theirs, rtol=0, atol=1e-12)
-    assert np.array_equal(run_outputs(pair)[0].outputs[""].array, ours)
+    assert np.array_equal(run_side(pair.reference, inputs, True).trace.outputs[""].array, ours)
     given, taken = runs.ours["layers.2"][0], runs.theirs["layers.2"][0]
     assert np.array_equal(given.inputs["[0][0]"].array, taken.inputs["[0][0]"].array)
