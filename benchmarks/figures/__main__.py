@@ -22,7 +22,8 @@ from benchmarks.figures.page import (
 )
 from benchmarks.figures.rows import Figure, Unmeasurable, describe_target
 
-GROUPS = ("start", "compare", "recording", "align", "steps", "padiff", "growth", "convert")
+GROUPS = ("start", "compare", "recording", "align", "steps", "padiff", "growth", "convert",
+          "workers")  # fmt: skip
 """modules of this package, in the order of the page; the first takes seconds, others minutes"""
 
 

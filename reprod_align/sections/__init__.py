@@ -108,6 +108,7 @@ def judge_request(open_request: OpenRequest, state: Path | None, workers: Worker
         key = digest(opened.made_from, digest_files(opened.files)) if folder else ""
         job = Job(open_request, (folder or Path()).absolute(), opened.made_from, key)
         work = Work(opened, results, key, workers.are_apart)
+        work.keep_names()
         report = _judge_sections(work, job, workers)
         report.remarks += request.remarks
         return report

@@ -121,6 +121,7 @@ class Job:
 
 REFERENCE, PORT, GRADIENTS = "PyTorch forward", "Paddle forward", "PyTorch backward"
 WIDENED = "PyTorch forward in float64 throughout", "Paddle forward in float64 throughout"
+RUNS = REFERENCE, PORT, GRADIENTS, *WIDENED
 
 
 class Work:
@@ -130,6 +131,11 @@ class Work:
         """Take the divided pair and where results are kept; apart: other processes need the runs."""
         self.pair, self._results, self._key, self._apart = opened.pair, results, key, apart
         self._runs: dict[str, SideRun] = {}
+
+    def keep_names(self) -> None:
+        """Keep which file holds what, for people, and for a worker to know the folder by."""
+        names = [*RUNS, *(piece.name for piece in self.pair.pieces)]
+        self._results.keep(self._key, {name: digest(self._key, name) for name in names})
 
     def find_run(self, name: str) -> SideRun:
         """Return a run: the one that is kept, or else the model runs, and it is kept.
@@ -251,9 +257,10 @@ def _open(job: Job) -> Iterator[Work]:
                 f"{where} finds other models, inputs or sources than the command did: does it see the "
                 "same files?"
             )
-        if not job.folder.is_dir():
+        results = ResultFolder(job.folder)
+        if results.find(job.key) is None:
             raise ReprodError(f"{where} does not see {job.folder}: name a folder that is shared")
-        _opened[job.key] = stack, Work(opened, ResultFolder(job.folder), job.key, True)
+        _opened[job.key] = stack, Work(opened, results, job.key, True)
     _, work = _opened[job.key]
     with limit_memory(work.pair.spec.memory):
         yield work

@@ -2,14 +2,18 @@
 
 import os
 from collections import OrderedDict
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from reprod_align import Report, ReprodError, align_sections
+from reprod_align.base.tasks import ResultFolder
 from reprod_align.commands import main
 from reprod_align.sections import boundaries, pieces
 from reprod_align.sections.boundaries import build, spell
+from reprod_align.sections.pieces import Job, Request, Work
 from tests.sections import fatal
 from tests.sections.small import IDS, LIMIT, TorchNet, judge_in_sections, write_weights
 
@@ -26,7 +30,8 @@ def judge(folder: Path, make_port: Any, **options: Any) -> Report:
 
 def list_results(state: Path) -> dict[str, int]:
     """Return when each piece's result was written."""
-    return {path.name: path.stat().st_mtime_ns for path in state.glob("*.json")}
+    reports = [path for path in state.glob("*.json") if "verdict" in path.read_text()]
+    return {path.name: path.stat().st_mtime_ns for path in reports}
 
 
 def test_workers_that_end_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,8 +187,6 @@ def test_what_is_no_container_is_neither_written_nor_made() -> None:
 def test_a_section_that_returns_more_is_judged_here_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("distributed")
-
     def refuse(value: object, is_tensor: object) -> None:
         raise TypeError("a value of mine:Cache")
 
@@ -191,7 +194,20 @@ def test_a_section_that_returns_more_is_judged_here_alone(
     state = tmp_path / "state"
     assert judge_in_sections(tmp_path, state=state).passed
     assert len(list_results(state)) == PIECES and not list(state.glob("*.safetensors"))
+    opened = Request(TorchNet, fatal.FatalNet, IDS, write_weights(tmp_path)).open()
+    of_a_worker = Work(opened, ResultFolder(state), "key", apart=True)
     with pytest.raises(
         ReprodError, match="a section returns a value of mine:Cache, which cannot be"
     ):
-        judge_in_sections(tmp_path, state=tmp_path / "other", jobs=2)
+        of_a_worker.find_run(pieces.REFERENCE)
+
+
+def test_a_worker_refuses_what_the_command_did_not_mean(tmp_path: Path) -> None:
+    open_request = partial(
+        nullcontext, Request(TorchNet, fatal.FatalNet, IDS, write_weights(tmp_path))
+    )
+    made_from = open_request().enter_result.open().made_from
+    for other, words in ((made_from + "x", "finds other models"), (made_from, "does not see")):
+        job = Job(open_request, tmp_path, other, f"key of {words}")
+        with pytest.raises(ReprodError, match=rf"^the worker on .* {words}"):
+            pieces.judge_apart(job, False, "embed")
