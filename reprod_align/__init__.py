@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from reprod_align.base.difference import Difference as Difference
     from reprod_align.base.difference import compare_arrays as compare_arrays
     from reprod_align.errors import ReprodError as ReprodError
-    from reprod_align.mending.fix import fix as fix
+    from reprod_align.mending.mend import fix as fix
     from reprod_align.mending.result import Mend as Mend
     from reprod_align.mending.result import Mended as Mended
     from reprod_align.parallel.align import align_parallel as align_parallel

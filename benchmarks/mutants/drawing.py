@@ -5,17 +5,17 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import zip_longest
 from pathlib import Path
 
 from benchmarks.apart import Broken, run_apart
 from benchmarks.mutants.frozen import Entry, Mutant
 from benchmarks.mutants.kinds import KINDS, Mutation, When, mutate, parses
-from benchmarks.mutants.places import find_places
+from benchmarks.mutants.places import find_places, find_running
 from benchmarks.mutants.source import Source, Splice, covering
 from benchmarks.mutants.subjects import SUBJECTS
-from benchmarks.mutants.truth import Arrays, collect_lines, differ, work_out
+from benchmarks.mutants.truth import Arrays, call, collect_lines, differ, work_out
 
 _PATIENCE = 60  # seconds for a mutant's own numbers
 _TRIES = 10  # mutations of a kind, until one counts; the kind's turn passes after them
@@ -137,8 +137,12 @@ def find_change(bench: Bench, mutation: Mutation) -> list[str] | None:
             except Exception:  # whatever the mutated code raises
                 return None
             module = subject.load(path)
-            places = find_places(mutation.line, module, subject.make(module)[1])
-            return sorted(set(places)) if changed else None
+            _, model, inputs = subject.make(module)
+            places = {*find_places(mutation.line, module, model)}
+            if changed and not places:
+                calls = partial(call, model, inputs, False, "float32")
+                places = {*find_running(mutation.line, path, model, calls)}
+            return sorted(places) if changed else None
 
     try:
         found: list[str] | None = run_apart(look, _PATIENCE)

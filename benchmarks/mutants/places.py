@@ -1,9 +1,10 @@
 """Which modules of the port hold a line of its code."""
 
 import ast
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 import paddle
@@ -24,6 +25,32 @@ def find_places(line: int, module: ModuleType, model: Any) -> Iterator[str]:
             yield path
     for path in holders:
         yield _nearest(path, own)
+
+
+def find_running(line: int, path: Path, model: Any, run: Callable[[], None]) -> Iterator[str]:
+    """Yield the modules during whose calls a line runs, where no class of the file mentions its function.
+
+    Such as a function that a layer of the framework's is given by name. run: calls the model.
+    """
+    names = {id(layer): name for name, layer in model.named_sublayers(include_self=True)}
+    found: set[str] = set()
+
+    def watch(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename != str(path):
+            return None
+        if event == "line" and frame.f_lineno == line:
+            around: FrameType | None = frame
+            while around is not None and id(around.f_locals.get("self")) not in names:
+                around = around.f_back
+            found.update([] if around is None else [names[id(around.f_locals["self"])]])
+        return watch
+
+    sys.settrace(watch)
+    try:
+        run()
+    finally:
+        sys.settrace(None)
+    yield from sorted(found)
 
 
 def _has_class(layer: Any, names: set[str]) -> bool:

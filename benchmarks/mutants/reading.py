@@ -23,6 +23,7 @@ _INSIDE: Final = rf"{_CODE} in Paddle, \w+ inside {_CODE}"
 _INSTEAD: Final = rf"{_CODE} in place of {_CODE} gives PyTorch's numbers"
 _COMES_FROM: Final = rf"the \w+ comes from {_CODE}"
 _PASSES_ON: Final = r"the output of (\w+)"
+_DECIDED: Final = rf"it is decided by {_CODE}"
 _SETTING: Final = r"(?:Settings differ: |; )(\w+): (?:PyTorch|kind)"
 _VALUE: Final = r"(\w+) is \S+ in Paddle: \S+ gives PyTorch's numbers"
 # what the words of a cause state, where they quote no code; a group is the name of a call
@@ -53,14 +54,18 @@ _WORDS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     (r"PyTorch computes .* Paddle ", ("operator", "summand", "factor")),
     (r"from position|by steps of|of base", ("table", "summand", "factor")),
 )  # fmt: skip
+_NUMBER: Final = r"\w+ is -?\d\S* in Paddle: -?\d\S* gives PyTorch's numbers"
+_COUNTED: Final = r"\S+ holds \d+ layers? in Paddle and \d+ in PyTorch"
 _LONE: Final = "no counterpart of this"
 
 
 def read_finding(finding: Finding, pairs: Mapping[str, str]) -> Told:
     """Return what a finding states."""
     words = split_cause(_say(finding))
+    if re.search(_COUNTED, _say(finding)):
+        return Told(frozenset({"constant"}))
     if _LONE in words:  # a tensor that one side lacks tells of itself
-        return Told(frozenset(_facts_of_tensor(finding)))
+        return Told(frozenset(_facts_of_tensor(finding)), tuple(_wrong_code(_say(finding))))
     if edit := finding.get("edit"):
         words += f". `{edit['after']}` in place of `{edit['before']}` gives PyTorch's numbers"
     names = _name_modules(pairs, finding["torch_name"])
@@ -96,6 +101,8 @@ def _facts_of_settings(words: str) -> Iterator[str]:
     for pattern in (_SETTING, _VALUE):
         for name in re.findall(pattern, words):
             yield from (f"setting:{canonical(name)}", f"argument:{canonical(name)}")
+    if re.search(_NUMBER, words):
+        yield "constant"
 
 
 def _facts_of_tensor(finding: Finding) -> Iterator[str]:
@@ -124,7 +131,7 @@ def _wrong_code(words: str) -> Iterator[str]:
     """Yield the port's expressions of which the finding says that they should be others."""
     found = [paddle for paddle, _ in [*re.findall(_BOTH, words), *re.findall(_INSIDE, words)]]
     found += [before for before, _ in _replaced(words)]
-    for pattern in (rf"Paddle calls {_CODE} here", _COMES_FROM):
+    for pattern in (rf"Paddle calls {_CODE} here", _COMES_FROM, _DECIDED):
         found += re.findall(pattern, words)
     for code in found:
         node = _parse(code)
@@ -143,6 +150,10 @@ def _differences(paddle: ast.expr | None, torch: ast.expr | None, names: Names) 
         for name in {*ours, *theirs}:
             if ours.get(name) != theirs.get(name):
                 yield f"argument:{name}"
+    for whole, part in ((torch, paddle), (paddle, torch)):
+        if isinstance(whole, ast.BinOp) and part is not None:
+            if spell(part) in (spell(whole.left), spell(whole.right)):
+                yield from _calls(whole, names)
 
 
 def _keywords(call: ast.Call) -> dict[str, str]:

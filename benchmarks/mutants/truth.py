@@ -58,7 +58,7 @@ def collect_lines(subject: Subject, path: Path) -> dict[When, frozenset[int]]:
         _, model, inputs = subject.make(module)
     with _watching(path, called):
         for training in (False, True):
-            _call(model, inputs, training, "float32")
+            call(model, inputs, training, "float32")
     return {
         "built": frozenset(built),
         "called": frozenset(called),
@@ -119,7 +119,7 @@ def _run_both(
     for training in (False, True):
         mode = "train" if training else "eval"
         objective = 0.0
-        made = _tensors(_call(model, inputs, training, "float64"))
+        made = _tensors(call(model, inputs, training, "float64"))
         for at, tensor in enumerate(it for it in made if tuple(it.shape) in shapes):
             yield f"{mode} output {at}", np.asarray(tensor.numpy(), np.float64)
             if "float" in str(tensor.dtype) and not tensor.stop_gradient:
@@ -132,7 +132,8 @@ def _run_both(
                 yield f"{mode} gradient of {name}", np.asarray(parameter.grad.numpy(), np.float64)
 
 
-def _call(model: Any, inputs: Any, training: bool, dtype: str) -> Any:
+def call(model: Any, inputs: Any, training: bool, dtype: str) -> Any:
+    """Call the port on the pair's inputs in one mode."""
     (model.train if training else model.eval)()
     paddle.seed(0)
     np.random.seed(0)

@@ -214,6 +214,7 @@ def _note_unpaired_outputs(
     pairs = pairing.outputs or ()
     paired, met = {pair.expected for pair in pairs}, {pair.actual for pair in pairs}
     missing = [at for at in reference.outputs if at not in paired and at not in port.values]
+    findings.report.unpaired = missing
     for container in dict.fromkeys(_container(at) for at in missing):
         held = [at for at in reference.outputs if _container(at) == container]
         left = [at for at in held if at not in paired]

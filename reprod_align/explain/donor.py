@@ -24,6 +24,8 @@ _LISTED: Final = frozenset({"permute", "view", "repeat", "expand", "reshape"})
 """methods that take numbers one by one in PyTorch and in a list in Paddle"""
 PARTS: Final[Mapping[str, Sequence[str]]] = {
     "scaled_dot_product_attention": ("torch.nn.functional.softmax",),
+    "batch_norm": ("torch.sqrt",),
+    "layer_norm": ("torch.sqrt",),
 }
 """functions -> what a port that writes them out calls too"""
 _PASSED: Final = frozenset({"contiguous", "to", "type", "cuda", "cpu"})

@@ -403,6 +403,9 @@ def exchange_operator(site: Site) -> Iterator[Text]:
         sign = _OPERATORS.get(type(node.op), "")
         for other in ("//",) if sign == "%" else _TAKEN_FOR.get(sign, ""):
             yield node, f"{left} {other} {right}"
+    for node in site.walk(ast.UnaryOp):
+        if isinstance(node.op, ast.USub) and not isinstance(node.operand, ast.Constant):
+            yield node, site.text(node.operand)
 
 
 def exchange_operands(site: Site) -> Iterator[Text]:
@@ -482,7 +485,7 @@ def exchange_comparison(site: Site) -> Iterator[Text]:
         for one in node.values:
             yield node, site.text(one)
     for node in site.walk(ast.UnaryOp):
-        if isinstance(node.op, (ast.Not, ast.USub, ast.Invert)):
+        if isinstance(node.op, (ast.Not, ast.Invert)):
             yield node, site.text(node.operand)
     for node in site.walk(ast.IfExp):
         yield node, site.text(node.body)
@@ -701,18 +704,36 @@ def add_call(site: Site) -> Iterator[Text]:
 
 
 def _list_values(site: Site) -> Iterator[Any]:
-    """Yield what a statement hands on: the whole, and the arguments of its calls."""
-    yield site.value
+    """Yield what a statement hands on: the whole, the arguments of its calls, the operands of its sums.
+
+    For a variable what it was given comes first: a call that is left out leaves `x = y` behind.
+    """
+    values = [site.value]
     for node in site.walk(ast.Call, ast.BinOp):
-        if isinstance(node, ast.Call):
-            yield from node.args
-        elif isinstance(node, ast.BinOp):
-            yield from (node.left, node.right)
+        values += node.args if isinstance(node, ast.Call) else (node.left, node.right)
+    for value in values:
+        given = _find_given(site, value) if isinstance(value, ast.Name) else None
+        yield from (value,) if given is None else (given, value)
+
+
+def _find_given(site: Site, name: ast.Name) -> Any:
+    """Return what the last plain assignment above a statement gives a variable; None if none does."""
+    around = (one for one in site.code.parents(site.statement) if isinstance(one, ast.FunctionDef))
+    function = next(around, None)
+    given = [
+        node
+        for node in (ast.walk(function) if function is not None else ())
+        if isinstance(node, ast.Assign)
+        and node.lineno < site.statement.lineno
+        and isinstance(node.targets[0], ast.Name)
+        and node.targets[0].id == name.id
+    ]
+    return max(given, key=lambda node: node.lineno).value if given else None
 
 
 def add_summand(site: Site) -> Iterator[Text]:
     """A summand or a factor that the port leaves out."""
-    for sign in "+*":
+    for sign in "+-*":
         for name in site.names[:_MANY]:
             if not name.startswith("self."):
                 yield site.value, f"{site.text(site.value)} {sign} {name}"

@@ -18,7 +18,7 @@ SAID = ("tie", "setting", "reference")
 _LACKING = ("missing-call", "missing-statement")
 _HANDED = ("mask", "repeat", "unpacking")
 """what is handed on at a place may decide what differs at another one"""
-_FEW = ("statement-order", "operator", "function", "number", "order")
+_FEW = ("statement-order", "operator", "function", "order", "number")
 """rows of few candidates for a statement: they are tried before those of many"""
 _MANY = ("surplus-statement", "surplus", "argument", "elsewhere", "name", "missing-summand")
 _REST = (*_HANDED, "unread", "condition", *_FEW, *_MANY)
@@ -48,7 +48,7 @@ BUDGETS: Final[dict[str, Budget]] = {
     # model's 1,000 runs take 13 seconds, on a slow machine twice that
     "align": Budget(runs=1000, seconds=30.0, patience=10.0),
     # for one fault; the seconds are those of each copy of the process
-    "fix": Budget(runs=1500, seconds=60.0, patience=20.0),
+    "fix": Budget(runs=3000, seconds=60.0, patience=20.0),
 }
 """who searches -> the budget"""
 

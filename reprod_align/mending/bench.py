@@ -130,6 +130,8 @@ class Outcome:
     """whether the outputs in eval mode agree: train mode is judged only then"""
     called: frozenset[str] = frozenset()
     """the modules that the port calls, where a place was sought"""
+    unpaired: frozenset[str] = frozenset()
+    """the outputs of PyTorch's model that none of the port's is held against"""
     error: str = ""
 
     @property
@@ -149,11 +151,14 @@ class Outcome:
 
         mended: faults that earlier edits have mended, none of which may come back. uncovers: another
         value may differ at the same place, as if the first one had hidden it. Where a module that was
-        called is called no more, nothing is mended; one that is called now may differ itself.
+        called is called no more, nothing is mended, nor where an output is judged no more; a module that
+        is called now may differ itself.
         """
         if not self.ran or fault in self.faults or any(one in self.faults for one in mended):
             return False
         if self.called and before.called - self.called:
+            return False
+        if before.ran and self.unpaired - before.unpaired:
             return False
         if self.agrees_in_eval and not before.agrees_in_eval:
             return True  # what differs now shows in train mode, which was not judged before
@@ -181,7 +186,8 @@ def _read_outcome(report: Report) -> Outcome:
     }
     agrees = any(one.what == OUTPUTS_IN_EVAL and one.passed for one in report.checks)
     called = frozenset(report.called)
-    return Outcome(report.passed, not report.port_raised, faults, agrees, called)
+    unpaired = frozenset(report.unpaired)
+    return Outcome(report.passed, not report.port_raised, faults, agrees, called, unpaired)
 
 
 def _name_value(finding: Finding) -> str:

@@ -1,24 +1,26 @@
-"""Mends a port: one fault after another, each by the edit with which it is gone; then the proof."""
+"""`fix`: mends a port, one fault after another, each by the edit with which it is gone; then the proof."""
 
+import inspect
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from reprod_align.base.console import tell
 from reprod_align.explain.code import Edit
 from reprod_align.explain.scope import Sources, find_scope
-from reprod_align.explain.trials import Trial
+from reprod_align.explain.trials import BUDGETS, Trial
 from reprod_align.mending.bench import Bench, Fault, MakeGiven, MakePort, Outcome, list_homes
 from reprod_align.mending.proof import Proof, list_seen, prove
 from reprod_align.mending.result import Mend, Mended, make_patch
 from reprod_align.mending.search import find_edit
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs
-from reprod_align.pair import PairSpec
+from reprod_align.pair import PairSpec, make_pair, with_arguments_of
 from reprod_align.report import Finding, Report
 
 _MOST = 12  # edits
 _AIMS = 3  # findings that are tried, of those that differ first
+_FURTHER = 0.5  # of the time for one of them is left to the others where it has none
 
 
 @dataclass
@@ -35,6 +37,8 @@ class Course:
     """further batches on which an edit must hold before it is taken"""
     has_source: bool = False
     """whether there was any source to edit"""
+    tried: int = 0
+    """edits"""
 
 
 def mend_port(pair: PairSpec, make_port: MakePort, make_given: MakeGiven | None = None) -> Mended:
@@ -65,7 +69,7 @@ def mend_port(pair: PairSpec, make_port: MakePort, make_given: MakeGiven | None 
     edits = tuple(replace(one, level=proof.level) for one in course.mends)
     patch = make_patch(bench.files.loaded, course.texts, Path.cwd())
     left = () if proof.report.passed else tuple(proof.report.findings)
-    return Mended(first, edits, patch, proof, left, course.texts, course.has_source)
+    return Mended(first, edits, patch, proof, left, course.texts, course.has_source, course.tried)
 
 
 def _mend_all(bench: Bench, first: Report) -> Course:
@@ -95,8 +99,9 @@ def _mend_one(bench: Bench, course: Course, report: Report, before: Outcome) -> 
             for finding, fault in _list_aims(report, before)
         ]
     course.has_source = course.has_source or any(scope.has_own for *_, scope in aims)
+    most, spent = BUDGETS["fix"].seconds, 0.0
     for finding, fault, scope in aims:
-        found = find_edit(
+        search = find_edit(
             bench,
             course.texts,
             scope,
@@ -105,10 +110,15 @@ def _mend_one(bench: Bench, course: Course, report: Report, before: Outcome) -> 
             course.mended,
             finding.edit if finding.edit is not None and finding.edit.column else None,
             course.seen,
+            min(most, (1 + _FURTHER) * most - spent),
         )
-        if found is not None:
-            _keep(bench, course, found[0], finding, fault)
+        course.tried += search.tried
+        if search.found is not None:
+            _keep(bench, course, search.found, finding, fault)
             return True
+        spent += search.seconds
+        if spent >= (1 + _FURTHER) * most:
+            break
     return False
 
 
@@ -171,3 +181,24 @@ def _without(bench: Bench, course: Course, number: int) -> dict[str, str] | None
         content = bench.files.read(other, texts).encode()
         texts[other] = (content[: made.start] + made.text.encode() + content[made.end :]).decode()
     return texts
+
+
+@with_arguments_of(make_pair)
+def fix(torch_model: Any, paddle_model: Any, *given: Any, **named: Any) -> Mended:
+    """Look for the edits of the Paddle model's source with which it is faithful, and prove them.
+
+    paddle_model: the port, or a function without arguments that makes it: what its constructors say can
+    be edited then.
+    {arguments}
+
+    No file is changed: the result holds a patch. Raises ReprodError as `align` does.
+    """
+    make = paddle_model if _makes_model(paddle_model) else lambda: paddle_model
+    pair = make_pair(torch_model, make(), *given, **named)
+    port = cast(LocalSide, pair.port)
+    return mend_port(pair, lambda: port.with_model(make()))
+
+
+def _makes_model(value: Any) -> bool:
+    """Tell whether a value is a function or a class, not a model."""
+    return inspect.isclass(value) or (callable(value) and not hasattr(value, "forward"))

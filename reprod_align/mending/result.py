@@ -64,6 +64,8 @@ class Mended:
     """file -> its mended text"""
     has_source: bool = True
     """whether there was any source to edit"""
+    tried: int = 0
+    """how many edits were tried"""
 
     @property
     def verdict(self) -> str:
@@ -87,7 +89,9 @@ class Mended:
                 "the port has no source that can be edited there: it is compiled, or made by exec",
             ]
         if self.left:
-            lines += ["", "no edit was found for:", *(f"  - {finding}" for finding in self.left)]
+            tried = f" ({count(self.tried, 'edit was', 'edits were')} tried)" if self.tried else ""
+            lines += ["", f"no edit was found{tried} for:"]
+            lines += [f"  - {finding}" for finding in self.left]
         return "\n".join([*lines, "", self.patch] if self.patch else lines)
 
     def __str__(self) -> str:
@@ -122,6 +126,7 @@ class Mended:
             "batches": list(self.proof.batches),
             "refuted": self.proof.refuted,
             "refused": self.proof.refused,
+            "tried": self.tried,
             "left": list(self.left),
         })  # fmt: skip
 

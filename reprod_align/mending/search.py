@@ -27,7 +27,9 @@ from reprod_align.explain.scope import Scope
 from reprod_align.explain.trials import BUDGETS, SAID, Texts, Trial, list_texts
 from reprod_align.explain.workers import try_in_order
 from reprod_align.mending.bench import Bench, Fault, Outcome
+from reprod_align.model.backward import Projection
 from reprod_align.model.side import Inputs, ModelFailure
+from reprod_align.randomness import KeyedDraws
 from reprod_align.report import Suggestion
 
 Known = Mapping[tuple[object, ...], float]
@@ -66,10 +68,35 @@ class Probe:
             return True
 
 
-def make_probe(bench: Bench, texts: Texts, fault: Fault) -> Probe | None:
-    """Return the probe of a fault of the forward pass in eval mode; None where there is none."""
+@dataclass(frozen=True)
+class RunProbe:
+    """A port that raises: what does not let it run mends nothing."""
+
+    bench: Bench
+
+    def may_mend(self, texts: Texts) -> bool:
+        """Tell whether the port runs with these texts, in eval mode."""
+        try:
+            with self.bench.port_with(texts) as port, ExitStack() as stack:
+                stack.enter_context(port.working("float64", self.bench.widened, at_rest=True))
+                nothing = Projection(only=frozenset())
+                port.run(
+                    self.bench.pair.inputs, False, KeyedDraws(0, {}), "none", nothing, anew=True
+                )
+            return True
+        except Exception:  # of the port, or of what makes it
+            return False
+
+
+def make_probe(
+    bench: Bench, texts: Texts, fault: Fault, before: Outcome
+) -> Probe | RunProbe | None:
+    """Return the quick look at a fault of the forward pass in eval mode; None where there is none."""
     if fault[0] != "forward":
         return None
+    if not before.ran:
+        raises = RunProbe(bench)
+        return None if raises.may_mend(texts) else raises  # it may raise in train mode alone
     try:
         with bench.port_with(texts) as port, ExitStack() as stack:
             stack.enter_context(bench.reference.working("float64", bench.widened))
@@ -87,6 +114,17 @@ def make_probe(bench: Bench, texts: Texts, fault: Fault) -> Probe | None:
         return None
 
 
+@dataclass(frozen=True)
+class Search:
+    """What a search for one edit came to."""
+
+    found: Trial | None
+    tried: int
+    """edits"""
+    seconds: float
+    """of a processor"""
+
+
 _MORE = 120  # runs after an edit that mends a fault and uncovers another: one may mend it alone
 _MORE_IN_TRAIN = 400
 """runs after an edit with which eval mode agrees and train mode does not: a summand behind a dropout"""
@@ -101,13 +139,15 @@ def find_edit(
     mended: Collection[Fault],
     known: Suggestion | None = None,
     seen: Sequence[Inputs] = (),
-) -> tuple[Trial, Outcome] | None:
-    """Return the first edit with which the fault is gone, and what is left then; None if none is found.
+    seconds: float = BUDGETS["fix"].seconds,
+) -> Search:
+    """Look for the first edit with which the fault is gone.
 
     before: the outcome with `texts`. mended: faults that may not come back. known: the edit that `align`
-    has found, which is tried early. seen: further batches on which the fault must be gone too.
+    has found, which is tried early. seen: further batches on which the fault must be gone too. seconds:
+    of a processor, for each copy of this process.
     """
-    probe = make_probe(bench, texts, fault)
+    probe = make_probe(bench, texts, fault, before)
     budget = BUDGETS["fix"]
     given = None if known is None else _make_trial(bench, texts, known)
 
@@ -120,9 +160,10 @@ def find_edit(
         return task[0], outcome, time.process_time()
 
     found = try_in_order(list_most, work, bench.use_one_thread, budget.limit_run(bench.seconds))
-    first: tuple[Trial, Outcome] | None = None
-    other: tuple[Trial, Outcome] | None = None
-    last = budget.runs
+    first: Trial | None = None
+    other: Trial | None = None
+    last, spent = budget.runs, 0.0
+    number = -1
     for number, answer in found:
         tell(f"{fault[1]}: edit {number + 1}")
         if answer is not None:
@@ -130,16 +171,16 @@ def find_edit(
             if outcome.mends(before, fault, mended) and _holds(bench, texts, trial, fault, seen):
                 # train mode was not judged before: what differs there may be this edit's doing
                 if outcome.passed or not outcome.agrees_in_eval or before.agrees_in_eval:
-                    return trial, outcome
+                    return Search(trial, number + 1, spent)
                 if first is None:
-                    first, last = (trial, outcome), min(last, number + _MORE_IN_TRAIN)
+                    first, last = trial, min(last, number + _MORE_IN_TRAIN)
             if other is None and outcome.mends(before, fault, mended, uncovers=True):
-                other, last = (trial, outcome), min(last, number + _MORE)
-            if spent > budget.seconds:
+                other, last = trial, min(last, number + _MORE)
+            if spent > seconds:
                 break
         if number >= last:
             break
-    return first or other
+    return Search(first or other, number + 1, spent)
 
 
 def _list_with(

@@ -173,6 +173,8 @@ class Report:
     """every layer, weight and curve, for the web page and the table to paste"""
     called: list[str] = field(default_factory=list)
     """where the place of a difference was sought: the modules with a counterpart that the port calls"""
+    unpaired: list[str] = field(default_factory=list)
+    """the outputs of PyTorch's model that none of the port's is held against"""
 
     @property
     def passed(self) -> bool:

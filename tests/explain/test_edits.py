@@ -40,6 +40,7 @@ CASES = {
     "number, of the reference": ("y = x * 2.0", "", {"numbers": [0.125]}, "number", "y = x * 0.125"),
     "switch": ("y = f(x, True)", "", {}, "number", "y = f(x, False)"),
     "operator": ("y = a - b", "", {}, "operator", "y = a + b"),
+    "operator, a sign": ("y = -a", "", {}, "operator", "y = a"),
     "operator, precedence": ("y = (a + b) * c", "", {}, "operator", "y = ((a * b)) * c"),
     "function": ("y = F.relu(x)", "", {}, "function", "y = F.gelu(x)"),
     "order of operands": ("y = a - b", "", {}, "order", "y = b - a"),
@@ -82,6 +83,8 @@ CASES = {
     "missing statement": (
         "y = f(x)", "", {"missing": ast.parse("x = g(x)").body}, "missing-statement",
         "x = g(x)\ny = f(x)"),
+    "missing summand, taken away": (
+        "y = f(x)", "", {"names": ["x"]}, "missing-summand", "y = f(x) - x"),
     "missing summand": ("y = f(x)", "", {"names": ["x"]}, "missing-summand", "y = f(x) + x"),
 }  # fmt: skip
 
@@ -97,6 +100,14 @@ def offer(port: str, reference: str, known: dict) -> list[tuple[str, str]]:
 def test_the_right_text_is_offered(name: str) -> None:
     port, reference, known, kind, wanted = CASES[name]
     assert (kind, wanted) in offer(port, reference, known)
+
+
+def test_a_call_is_offered_first_where_the_value_is_made() -> None:
+    code = Code("def f(y):\n    x = y\n    return self.g(x)\n")
+    site = Site(code, code.tree.body[0].body[1], called=["self.d"])
+    made = [code.splice([one.edit]) for one in list_candidates(site, ["missing-call"])]
+    first = made.index("def f(y):\n    x = self.d(y)\n    return self.g(x)\n")
+    assert first < made.index("def f(y):\n    x = y\n    return self.g(self.d(x))\n")
 
 
 def test_each_kind_has_a_case() -> None:

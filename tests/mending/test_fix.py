@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 from reprod_align.errors import ReprodError
-from reprod_align.mending.fix import fix
+from reprod_align.mending.mend import fix
 
 import numpy as np
 import pytest

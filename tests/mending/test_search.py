@@ -8,7 +8,7 @@ from reprod_align.explain.scope import Scope, Sources, find_scope
 from reprod_align.explain.trials import list_trials
 from reprod_align.mending import search
 from reprod_align.mending.bench import Outcome
-from reprod_align.mending.search import find_edit, make_probe
+from reprod_align.mending.search import Probe, RunProbe, find_edit, make_probe
 from tests.mending.pairs import FAULTS, open_bench, write_pair
 
 import pytest
@@ -24,9 +24,10 @@ def test_the_edit_is_found_and_what_is_left_is_told(tmp_path: Path) -> None:
         trials = list(list_trials(bench.files, scope, {}))
         assert trials[0].candidate.line == scope.place[1]
         found = find_edit(bench, {}, scope, fault, before, [])
-        assert found is not None
-        after = bench.files.apply({}, found[0])[str(path)]
-    assert found[1].passed
+        assert found.found is not None and found.tried >= 1
+        made = bench.files.apply({}, found.found)
+        assert bench.judge(made).passed
+        after = made[str(path)]
     right, wrong = FAULTS["an axis"]
     assert after == path.read_text().replace(wrong, right)
 
@@ -47,18 +48,40 @@ def test_an_edit_with_which_train_mode_agrees_too_goes_first(
         return search.find_edit(bench, {}, Scope([], ("", 0), {}, []), fault, before, [])
 
     before = Outcome(False, True, {fault: 0.1})
-    assert find(answers)[0] == "before"
-    assert find(answers[:1])[0] == "behind"
+    assert find(answers).found == "before"
+    assert find(answers[:1]).found == "behind"
+
+
+def test_no_edit_counts_after_which_an_output_is_held_against_nothing() -> None:
+    fault = ("forward", "net", "its output")
+    before = Outcome(False, True, {fault: 0.1}, unpaired=frozenset({"states"}))
+    assert Outcome(True, True, unpaired=frozenset({"states"})).mends(before, fault)
+    assert not Outcome(True, True, unpaired=frozenset({"pooled"})).mends(before, fault)
+
+
+def test_of_a_port_that_raises_only_what_runs_is_judged(tmp_path: Path) -> None:
+    path = write_pair(tmp_path, "an axis")
+    right = path.read_text()
+    path.write_text(right.replace("axis=-2", "axis=9"))
+    with open_bench(path) as bench:
+        bench.files.read(str(path), {})
+        before = bench.judge({})
+        (fault,) = before.faults
+        probe = make_probe(bench, {}, fault, before)
+        assert isinstance(probe, RunProbe) and not before.ran
+        assert probe.may_mend({str(path): right})
+        assert not probe.may_mend({str(path): right.replace("axis=-2", "axis=7")})
 
 
 def test_an_edit_that_mends_passes_and_one_that_does_not_is_turned_down(tmp_path: Path) -> None:
     path = write_pair(tmp_path, "an axis")
     with open_bench(path) as bench:
         before = bench.files.read(str(path), {})
-        (fault,) = bench.judge({}).faults
-        probe = make_probe(bench, {}, fault)
-        assert probe is not None and probe.known
+        outcome = bench.judge({})
+        (fault,) = outcome.faults
+        probe = make_probe(bench, {}, fault, outcome)
+        assert isinstance(probe, Probe) and probe.known
         assert probe.may_mend({str(path): before.replace("axis=-2", "axis=-1")})
         assert not probe.may_mend({str(path): before})
         assert not probe.may_mend({str(path): before.replace("axis=-2", "axis=9")})  # it raises
-        assert make_probe(bench, {}, ("loss", "the model", "")) is None
+        assert make_probe(bench, {}, ("loss", "the model", ""), outcome) is None

@@ -10,10 +10,17 @@ from reprod_align.model.source.operation import LOSS, Wanted
 from reprod_align.model.source.parsing import (
     find_assignment,
     find_constant,
+    find_decision,
     find_forward,
+    find_late_settings,
     find_measure,
+    find_returned,
     find_single_renaming,
+    follow_renamings,
     is_plain_assignment,
+    list_names,
+    list_targets,
+    read_number,
 )
 
 import _pytest.mark
@@ -135,6 +142,55 @@ def test_a_name_given_for_one_call_alone_is_found(
     caller = SourceLine(str(file), 4 + len(body) - (not call), call or "self.split(key)")
     place = find_single_renaming(caller, SourceLine(str(file), 2), names)
     assert (place and place.line) == found
+
+
+CONSTRUCTOR = """
+class Net:
+    def __init__(self, config):
+        self.gain = 2.0 if config.scaled else 1.0
+        if config.act:
+            self.act = relu
+        else:
+            self.act = gelu
+        if config.wide:
+            self.width = 3
+
+    def init(self, layer):
+        if isinstance(layer, Norm):
+            layer._epsilon = 1e-12
+
+    def forward(self, x):
+        y = x
+        z = self.act(y)
+        hidden = z
+        return hidden
+"""
+
+
+def test_a_choice_in_a_constructor_is_told_by_its_condition(tmp_path: Path) -> None:
+    file = str(tmp_path / "net.py")
+    Path(file).write_text(CONSTRUCTOR)
+    told = {4: "config.scaled", 6: "config.act", 8: "config.act", 5: "config.act", 10: "", 17: ""}
+    assert {at: find_decision(SourceLine(file, at)) for at in told} == told
+
+
+def test_what_sets_a_layer_from_outside_is_found_with_its_condition(tmp_path: Path) -> None:
+    file = str(tmp_path / "net.py")
+    Path(file).write_text(CONSTRUCTOR)
+    ((statement, guard),) = find_late_settings(file, ["eps", "epsilon"])
+    assert (statement.lineno, guard.lineno) == (14, 13)
+    assert read_number(statement.value) == 1e-12
+    assert find_late_settings(file, ["gain"]) == []
+
+
+def test_a_value_is_followed_back_through_its_names(tmp_path: Path) -> None:
+    file = str(tmp_path / "net.py")
+    Path(file).write_text(CONSTRUCTOR)
+    inside = SourceLine(file, 18, "self.act(y)")
+    assert find_returned(inside) == [(20, "hidden")] and list_targets(inside) == {"z"}
+    assert [one.line for one in follow_renamings(file, 20, "hidden")] == [19]
+    assert [one.line for one in follow_renamings(file, 18, "y")] == [17]
+    assert {*list_names(inside)} == {"self", "y"}
 
 
 def test_a_statement_that_only_renames_or_chooses_is_told_from_one_that_computes() -> None:

@@ -4,12 +4,13 @@ It is the line of the argument that sets a layer, not the first of the call.
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from reprod_align import api
 from reprod_align.alignment.findings import Findings, give_lines
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
-from reprod_align.base.text import last_part, parent
+from reprod_align.base.text import ancestors, count, last_part, parent
 from reprod_align.model.settings import SYNONYMS
 from reprod_align.model.side import ModelInfo, Side
 from reprod_align.model.source.lines import SourceLine
@@ -20,12 +21,20 @@ from reprod_align.model.source.making import (
     find_guard,
     find_held,
     find_making,
+    find_other_branch,
     read_attributes,
     trace_argument,
     trace_attribute,
 )
 from reprod_align.model.source.operation import Operation
-from reprod_align.model.source.parsing import find_forward, find_measure
+from reprod_align.model.source.parsing import (
+    find_decision,
+    find_forward,
+    find_late_settings,
+    find_measure,
+    place_of,
+    read_number,
+)
 from reprod_align.report import Finding
 
 _SIZES = frozenset(
@@ -123,10 +132,62 @@ def add_lines(findings: Findings, runner: Runner) -> None:
         if finding.torch_line is None:
             ours = find_torch_line(finding, runner.reference, pairing)
         if finding.paddle_line is None:
-            theirs = _find_choice(finding, runner) or _find(
-                finding, runner.port, pairing.paddle, finding.paddle_name, settings
+            theirs = (
+                _find_choice(finding, runner)
+                or _find_set_late(finding, runner)
+                or _find(finding, runner.port, pairing.paddle, finding.paddle_name, settings)
             )
+            finding = _tell_choice(findings, finding, theirs, pairing)
         findings.replace(finding, give_lines(finding, ours, theirs))
+
+
+def _tell_choice(
+    findings: Findings, finding: Finding, line: SourceLine | None, pairing: Pairing
+) -> Finding:
+    """Return a finding with what the line decides that makes what differs: which layer, or how many."""
+    condition = find_decision(line) if line is not None else ""
+    decided = f"it is decided by `{condition}`" if condition else _count_layers(finding, pairing)
+    if not decided:
+        return finding
+    cause = ". ".join(filter(None, [finding.cause, decided]))
+    shown = replace(finding, cause=cause)
+    findings.replace(finding, shown)
+    return shown
+
+
+def _count_layers(finding: Finding, pairing: Pairing) -> str:
+    """Say how many layers a list holds on either side, where PyTorch's parameter is of one too many."""
+    path = finding.torch_name if finding.stage == "weights" else ""
+    while path and pairing.modules.get(parent(path)) not in pairing.paddle.modules:
+        path = parent(path)
+    around = parent(path)
+    if not last_part(path).isdigit() or path in pairing.modules:
+        return ""
+    counts = [
+        sum(bool(name) and parent(name) == held for name in side.modules)
+        for held, side in ((pairing.modules[around], pairing.paddle), (around, pairing.torch))
+    ]
+    if counts[0] >= counts[1]:
+        return ""
+    return f"{pairing.modules[around]} holds {count(counts[0], 'layer')} in Paddle and {counts[1]} in PyTorch"
+
+
+def _find_set_late(finding: Finding, runner: Runner) -> SourceLine | None:
+    """Return where the port sets a layer from outside, or the condition that keeps it from doing so."""
+    ours, theirs, pairing = finding.torch_name, finding.paddle_name, runner.pairing
+    if finding.stage != "forward" or theirs not in pairing.paddle.stock:
+        return None
+    files = {line.file for around in ancestors(theirs) for line in runner.port.find_classes(around)}
+    for one in pairing.compare_settings(ours, theirs) if ours in pairing.torch.modules else ():
+        names = list_names([one.name], pairing.paddle.modules[theirs].kind)
+        for file in sorted(files):
+            for statement, guard in find_late_settings(file, names):
+                value = read_number(statement.value)
+                if value is not None and value == one.paddle_value:
+                    return place_of(file, statement)
+                if value is not None and value == one.torch_value and guard is not None:
+                    return place_of(file, guard.test)
+    return None
 
 
 def find_torch_line(finding: Finding, side: Side, pairing: Pairing) -> SourceLine | None:
@@ -145,10 +206,14 @@ def find_settings(pairing: Pairing, ours: str, theirs: str) -> list[str]:
 
 def _find_choice(finding: Finding, runner: Runner) -> SourceLine | None:
     """Return what makes Paddle's code choose another layer than PyTorch's, or leave one out."""
-    if finding.stage != "weights":
-        return None
     pairing, side, info = runner.pairing, runner.port, runner.pairing.paddle
     ours, theirs = finding.torch_name, finding.paddle_name
+    if finding.stage == "forward" and ours in pairing.torch.modules and theirs in info.stock:
+        kinds = pairing.torch.modules[ours].class_name, info.modules[theirs].class_name
+        makings = find_makings(side, info, theirs) if kinds[0] != kinds[1] else ()
+        return next(filter(None, (find_other_branch(making) for _, making in makings)), None)
+    if finding.stage != "weights":
+        return None
     known = {other: name for name, other in pairing.modules.items()}
     path = theirs if theirs in info.modules else parent(theirs)
     while path:

@@ -56,6 +56,12 @@ class Difference:
     """both calls take the same values, all of them"""
 
 
+def is_scaling(found: Difference) -> bool:
+    """Tell whether both calls only multiply or divide."""
+    calls = [call for call in (found.ours, found.theirs) if call is not None]
+    return len(calls) == 2 and all(name_of(call) in _SCALING for call in calls)
+
+
 def find_difference(
     ours: Sequence[Operation],
     theirs: Sequence[Operation],

@@ -1,34 +1,42 @@
-"""Goes from the call that differs to the line that is to be mended.
+"""Goes from the call that differs to the line that is to be mended, and says what is different there.
 
 That is where a constant of the call was set, where the function that it calls was chosen, or where a
 value was passed on that should have been changed.
 """
 
 import ast
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from reprod_align.alignment.lines.divergence import Difference
+from reprod_align.alignment.lines.graph import is_same
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import RETURN, Operation
 from reprod_align.model.source.parsing import (
     find_assignment,
     find_condition,
     find_constant,
+    find_returned,
     find_single_renaming,
+    follow_renamings,
     is_parameter,
     is_same_function,
+    list_names,
+    list_targets,
 )
+from reprod_align.report import Suggestion
 
 Lines = tuple[SourceLine | None, SourceLine | None]
 
 
-def find_origin(found: Difference) -> Lines:
-    """Return both lines: of the calls, or of what is behind them."""
+def find_origin(found: Difference, modules: Mapping[str, str] = MappingProxyType({})) -> Lines:
+    """Return both lines: of the calls, or of what is behind them. modules: Paddle's name -> PyTorch's."""
     ours, theirs = found.ours, found.theirs
     lines = _source(ours), _source(theirs)
     if found.how in ("lacking", "value") and found.used is not None:
-        return lines[0], _find_passing(found, found.used) or lines[1]
+        return lines[0], _find_passing(found, found.used, modules) or lines[1]
     if found.how not in ("call", "layout") or ours is None or theirs is None:
         return lines
     chosen = [
@@ -81,24 +89,53 @@ def _find_constant(operation: Operation, other: Operation) -> SourceLine | None:
     return None
 
 
-def _find_passing(found: Difference, used: Operation) -> SourceLine | None:
+def _find_passing(
+    found: Difference, used: Operation, modules: Mapping[str, str]
+) -> SourceLine | None:
     """Return the statement that passed the wrong value on to `used`: a dropped call leaves `x = x`."""
     made, place = found.made, used.source
     held = [name for name, position in used.tensors.items() if position == found.position]
     if used.user is not None:
         return find_condition(place.file, place.line, held)
-    if found.how != "lacking":
-        return _find_handing(found, used, held) if made is None else None
-    if made is not None and not held and not is_same_function(made.source, place):
-        return made.source  # what a function of the user's returned
+    if found.how != "lacking" and made is None:
+        return _find_handing(found, used, held)
+    renamings = [one for name in held for one in follow_renamings(place.file, place.line, name)]
+    if found.how != "lacking":  # PyTorch's value is made by a call that the port does not make
+        return renamings[-1] if renamings and not found.is_sure else None
+    if made is not None and not is_same_function(made.source, place):
+        if (renamed := _find_renamed(made)) is not None:
+            return renamed
+        around = None if found.ours is None else found.ours.module
+        theirs = modules.get(made.module) if made.module != used.module else None
+        if not held or (theirs is not None and theirs == around):
+            return made.source  # what a function of the user's returned
     inside = made is not None and made.source.file == place.file and made.source.line <= place.line
     after = made.source.line if made is not None and inside else 0
     lines = [find_assignment(place.file, place.line, name) for name in held]
     first = after - (used.name == RETURN and bool(used.called))  # such as `return Output(x=x)`
     named = next((line for line in lines if line is not None and line.line > first), None)
+    due = set() if found.ours is None else list_targets(found.ours.source)
+    for one in renamings if named is not None else ():
+        if due & list_targets(one) and one.line > first:
+            return one
+    if made is not None and inside and not renamings and {*held} & list_targets(made.source):
+        return made.source  # another assignment between did not run
     if named is None and not inside and used.caller is not None and is_parameter(place, held):
         return find_single_renaming(used.caller, place, held) or used.caller
     return named
+
+
+def _find_renamed(made: Operation) -> SourceLine | None:
+    """Return a statement of the function of a call that only gave another name to what the call gives.
+
+    A call that gives what it takes, such as a dropout in eval mode, may come after it.
+    """
+    passes = made.inputs and made.outputs and is_same(made.inputs[0], made.outputs[0])
+    given = [(made.source.line, name) for name in list_names(made.source) if passes]
+    for line, name in [*find_returned(made.source), *given]:
+        for one in follow_renamings(made.source.file, line, name):
+            return one
+    return None
 
 
 def _find_handing(found: Difference, used: Operation, held: Sequence[str]) -> SourceLine | None:
@@ -122,3 +159,51 @@ def _is_same(value: object, other: object) -> bool:
         return bool(abs(value - other) <= 1e-12 * max(abs(value), abs(other)))  # type: ignore
     except TypeError:
         return False
+
+
+_LONGEST = 90  # characters of an expression
+
+
+def describe_difference(found: Difference) -> str:
+    """Return what the two lines do differently; "" where only the lines themselves can tell."""
+    ours, theirs = _quote(found.ours), _quote(found.theirs)
+    if found.how == "cut" and found.theirs is not None:
+        stops, place = ("PyTorch", ours) if found.theirs.differentiable else ("Paddle", theirs)
+        return f"the gradient stops at {place} in {stops}"
+    if not found.is_sure:
+        return ""
+    if found.how == "lacking" and ours:
+        return f"PyTorch calls {ours} here, and Paddle does not"
+    if found.how == "extra" and theirs:
+        return f"Paddle calls {theirs} here, and PyTorch does not"
+    if ours and theirs and _bare(ours) != _bare(theirs):
+        inside = found.ours is not None and found.ours.whole is not None
+        step = f"{found.ours.name} inside {ours}" if inside and found.ours is not None else ours
+        return f"{theirs} in Paddle, {step} in PyTorch"
+    return ""
+
+
+def _quote(operation: Operation | None) -> str:
+    if operation is None or not operation.source.expression:
+        return ""
+    text = " ".join(operation.source.expression.split())
+    if operation.name == RETURN:
+        text = text.removeprefix("return ") or text
+    return f"`{text if len(text) <= _LONGEST else text[:_LONGEST] + ' …'}`"
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"\W|paddle|torch", "", text)
+
+
+def describe_edit(edit: Suggestion) -> str:
+    """Return what an edit says is different, where it adds a call or takes one out; "" elsewhere."""
+    texts = "".join(edit.before.split()), "".join(edit.after.split())
+    for sides, (part, whole) in (
+        (("PyTorch", "Paddle"), texts),
+        (("Paddle", "PyTorch"), texts[::-1]),
+    ):
+        name = whole.removesuffix(f"({part})")
+        if name != whole and name.replace(".", "").isidentifier():
+            return f"{sides[0]} calls `{name}` here, and {sides[1]} does not"
+    return ""

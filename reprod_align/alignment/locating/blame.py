@@ -19,7 +19,7 @@ from reprod_align.alignment.comparing import (
     outputs_are_float32,
 )
 from reprod_align.alignment.findings import Findings, give_lines
-from reprod_align.alignment.lines.words import describe_edit
+from reprod_align.alignment.lines.origin import describe_edit
 from reprod_align.alignment.locating.counterparts import PinnedRun
 from reprod_align.alignment.locating.experiment import Experiment
 from reprod_align.alignment.locating.explain import find_cause
@@ -46,6 +46,7 @@ from reprod_align.api import split_references
 from reprod_align.base.difference import Gap, gap
 from reprod_align.base.text import is_within, parent, shorten
 from reprod_align.causes import explain_draws
+from reprod_align.explain.edits import ROWS
 from reprod_align.explain.scope import find_owner
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.trace import LeafPair, Trace, is_mask
@@ -201,9 +202,9 @@ def _add_fault(
     if findings.tries_edits and not pairing.settings_differ(ours, theirs):
         finding = findings.report.findings[-1]
         told = bool(lines.words or lines.remedy)
-        edit = experiment.explain(finding, first, told, lines.is_sure, lines.call)
-        if lines.is_proven and edit is not None and edit.kind != "reference":
-            return  # two changes make the fault go away: that of what a module holds says more
+        # what a module holds makes the fault go away: only what PyTorch's code says there says more
+        rows = ("reference",) if lines.is_proven else ROWS
+        edit = experiment.explain(finding, first, told, lines.is_sure, lines.call, rows)
         if edit is not None:
             shown = _move_to_owner(runner, _show_edit(finding, edit, guess), edit, fault)
             shown = replace(shown, cause=shown.cause or describe_edit(edit))

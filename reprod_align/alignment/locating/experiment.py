@@ -22,9 +22,11 @@ from reprod_align.alignment.locating.fault import Fault
 from reprod_align.alignment.locating.faults import find_backward_faults, list_differences
 from reprod_align.alignment.locating.pinning import run_again
 from reprod_align.alignment.runner import Runner
-from reprod_align.base.text import is_within, last_part, parent
+from reprod_align.base.blocks import Array
+from reprod_align.base.text import ancestors, is_within, last_part, parent
 from reprod_align.explain.code import Code
 from reprod_align.explain.donor import KEYWORDS
+from reprod_align.explain.edits import ROWS
 from reprod_align.explain.executed import note_lines
 from reprod_align.explain.overlay import NotAppliedError, overlaid
 from reprod_align.explain.scope import Scope, Sources, find_scope
@@ -86,13 +88,14 @@ class Experiment:
         is_known: bool,
         is_sure: bool,
         call: SourceLine | None = None,
+        rows: Collection[str] = ROWS,
     ) -> Suggestion | None:
         """Return the edit with which a fault is gone and no other comes; None if none is found.
 
         call: where the port's call is written, if the finding names a line of its constructor: what that
         says cannot be edited in a model that is made. is_known: the calls have told the line: the edits
         near it are tried, elsewhere those of fewer kinds.
-        is_sure: they have told the call that differs.
+        is_sure: they have told the call that differs. rows: the kinds of edits that are tried.
         """
         reference, port = self.runner.reference, self.runner.port
         if not (isinstance(reference, LocalSide) and isinstance(port, LocalSide)):
@@ -103,7 +106,7 @@ class Experiment:
         began = time.process_time()
         try:
             trial = self._search(
-                finding, fault.shown or fault, reference, port, (is_known, is_sure), call
+                finding, fault.shown or fault, reference, port, (is_known, is_sure), call, rows
             )
         finally:
             self.spent += time.process_time() - began
@@ -124,6 +127,7 @@ class Experiment:
         port: LocalSide,
         near: tuple[bool, bool],
         call: SourceLine | None,
+        rows: Collection[str],
     ) -> Trial | None:
         """near: is_known and is_sure, as `list_texts` takes them."""
         modules, sources = self.runner.pairing.modules, Sources(self.files.loaded)
@@ -148,7 +152,7 @@ class Experiment:
             return None  # it shows in other runs alone
         budget = BUDGETS["align"]
         patience = budget.limit_run(seconds)
-        tried = self._try_all(scope, fault, port, known, near, patience)
+        tried = self._try_all(scope, fault, port, known, near, patience, rows)
         for (_, answer), trial in tried:
             mends, seconds = answer or (False, patience)
             self.runs += 1
@@ -169,13 +173,15 @@ class Experiment:
         known: Collection[Key],
         near: tuple[bool, bool],
         patience: float,
+        rows: Collection[str],
     ) -> Iterator[tuple[tuple[int, Any], tuple[Trial, dict[str, str]]]]:
         """Yield the number of each edit, whether it mends and what that took, and the edit with its texts."""
         classes = [*{type(module) for _, module in port.fw.modules(port.model)}]
         most = BUDGETS["align"].runs - self.runs
 
         def list_most() -> Iterator[tuple[Trial, dict[str, str]]]:
-            return islice(chain(self.found, list_texts(self.files, scope, {}, *near)), most)
+            texts = chain(self.found, list_texts(self.files, scope, {}, *near))
+            return islice((one for one in texts if one[0].candidate.kind in rows), most)
 
         def mends(task: tuple[Trial, dict[str, str]]) -> tuple[bool, float]:
             began = time.process_time()
@@ -241,19 +247,49 @@ class Experiment:
                 )
         return None
 
+    def find_other_table(self, path: str) -> Told | None:
+        """Return a tensor that a module in `path` makes and holds, and that PyTorch's of its name is not.
+
+        Nothing is proven: what is computed of it when the module is made cannot be made anew.
+        """
+        reference, port = self.runner.reference, self.runner.port
+        if not (isinstance(reference, LocalSide) and isinstance(port, LocalSide)):
+            return None
+        due: dict[str, list[tuple[str, Array]]] = {}
+        for owner, name, array in _list_tables(reference):
+            due.setdefault(name, []).append((f"{owner}.{name}".lstrip("."), array))
+        for owner, name, array in _list_tables(port):
+            alike = [one for one in due.get(name, ()) if one[1].size == array.size]
+            if not alike or not is_within(owner, path):
+                continue
+            if not any(are_equal(one[1].reshape(array.shape), array, _CLOSE) for one in alike):
+                line = find_argument(port, self.runner.pairing.paddle, owner, [name])
+                ours = self.runner.pairing.torch
+                other = find_argument(reference, ours, parent(alike[0][0]), [name])
+                words = (
+                    f"{name}, a tensor that Paddle's module makes, is not PyTorch's {alike[0][0]}"
+                )
+                return other, line, words
+        return None
+
     def explain_number(self, fault: Fault, found: Difference | None) -> Told | None:
         """Return which number that the port's call is made with makes the fault go away; None if none does.
 
         found: the calls between which it arises. A number that the call reads from its module is replaced
-        by those of PyTorch's call, by that of the same name where it has one; a layer that drops and has
-        no counterpart drops nothing.
+        by those of PyTorch's call, which may divide by what the port multiplies with, or by that of the
+        same name where it has one; a layer that drops and has no counterpart drops nothing. Where the port
+        makes no such call, its module may hold 1 for the number that PyTorch's call reads.
         """
         if found is None or found.theirs is None:
             return None
         ours, theirs, port = found.ours, found.theirs, self.runner.port
         if found.how == "extra":
             return self._find_switch(fault, self._keep_all(theirs))
-        if ours is None or found.how != "call":
+        if ours is None:
+            return None
+        if found.how == "lacking":
+            return self._find_switch(fault, self._list_neutral(fault, ours))
+        if found.how != "call":
             return None
         call, held = ours.whole or ours, port.read_attributes(theirs.module)
         named = {KEYWORDS.get(name, name): one for name, one in call.keywords.items()}
@@ -263,10 +299,26 @@ class Experiment:
                 Switch(theirs.module, name, number, due)
                 for name in read_attributes(theirs.source)
                 if isinstance(number := held.get(name), (int, float))
-                for due in dict.fromkeys([named[name]] if name in named else call.constants)
-                if isinstance(due, (int, float)) and not _is_turned(due, number)
+                for given in dict.fromkeys([named[name]] if name in named else call.constants)
+                if isinstance(given, (int, float)) and not _is_turned(given, number)
+                for due in (given, 1 / given if given and name not in named else given)
             ],
         )
+
+    def _list_neutral(self, fault: Fault, ours: Operation) -> Iterator[Switch]:
+        """Yield PyTorch's number in the place of a 1 of the same name, in the modules around a fault."""
+        numbers = {
+            last_part(name): value
+            for name, value in ours.names.items()
+            if name.startswith("self.") and isinstance(value, float)
+        }
+        for path in (fault.place[1], *ancestors(fault.place[1])):
+            held = self.runner.port.read_attributes(path) if numbers else {}
+            yield from (
+                Switch(path, name, held[name], due)
+                for name, due in numbers.items()
+                if held.get(name) == 1 != due
+            )
 
     def _keep_all(self, call: Operation) -> Iterator[Switch]:
         """Yield the switch with which a layer that PyTorch has none for drops nothing, if it drops."""
@@ -388,6 +440,19 @@ class Experiment:
         except (OSError, ValueError):
             return False
         return Path(file).suffix == ".py"
+
+
+def _list_tables(side: LocalSide) -> Iterator[tuple[str, str, Array]]:
+    """Yield the tensors of numbers, no parameters, that the modules hold: module, name, values."""
+    for path, module in side.fw.modules(side.model):
+        own = {
+            name: one for name, one, is_parameter in side.fw.own_tensors(module) if not is_parameter
+        }
+        own |= {name: one for name, one in vars(module).items() if side.fw.is_tensor(one)}
+        for name, tensor in own.items():
+            array = side.fw.array(tensor)
+            if array.dtype.kind == "f" and array.size > 1:
+                yield path, name.lstrip("_"), array
 
 
 def _is_turned(due: float, held: float) -> bool:

@@ -14,9 +14,9 @@ from reprod_align.alignment.lines.divergence import (
     find_cut,
     find_difference,
     find_mask_maker,
+    is_scaling,
 )
-from reprod_align.alignment.lines.origin import find_origin
-from reprod_align.alignment.lines.words import describe_difference
+from reprod_align.alignment.lines.origin import describe_difference, find_origin
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Which
 from reprod_align.alignment.locating.experiment import Experiment
 from reprod_align.alignment.locating.fault import Fault, compare, rounding_of
@@ -27,6 +27,7 @@ from reprod_align.base.text import parent
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import Operation, Wanted, find_consumer
+from reprod_align.model.source.parsing import find_decision
 from reprod_align.model.trace import Call, Trace
 from reprod_align.randomness import CallKey
 
@@ -89,6 +90,12 @@ class LineFinder:
 
         The line is then where the module is made, as it is where a setting of the module differs.
         """
+        lines = self._find(fault)
+        condition = find_decision(lines.paddle) if lines.paddle is not None else ""
+        decided = f"it is decided by `{condition}`" if condition else ""
+        return replace(lines, words=". ".join(filter(None, [lines.words, decided])))
+
+    def _find(self, fault: Fault) -> Lines:
         scope, place = self._scopes[id(fault)], fault.place
         pairing = self._runner.pairing
         stock = place[1] in self._run.counterparts.stock
@@ -126,7 +133,8 @@ class LineFinder:
     def _find_deciding(self, fault: Fault, found: Difference) -> Lines:
         """Return the lines of a difference: of the arguments that decide it, where they are known."""
         pairing, sure = self._runner.pairing, found.how == "call" and found.is_sure
-        lines = Lines(*find_origin(found), describe_difference(found), is_sure=sure)
+        origin = find_origin(found, self._run.counterparts.names)
+        lines = Lines(*origin, describe_difference(found), is_sure=sure)
         ours = find_deciding(self._runner.reference, pairing.torch, found.ours, lines.torch)
         theirs = find_deciding(self._runner.port, pairing.paddle, found.theirs, lines.paddle)
         numbers = found.theirs is not None and found.theirs.user is None and found.theirs.names
@@ -143,17 +151,25 @@ class LineFinder:
         if (number := self._experiment.explain_number(fault, found)) is not None:
             torch = None if found is None else self._find_deciding(fault, found).torch
             return Lines(torch, number[1], remedy=number[2], is_proven=True)
-        if _is_proven(found):
+        scales = found is not None and is_scaling(
+            found
+        )  # no number mends it: a factor may be missing
+        if _is_proven(found) and not scales:
             return None
         if (table := self._experiment.explain_tensor(fault)) is not None:
             return Lines(*table, is_proven=True)
-        if not _is_open(found):
+        if not (_is_open(found) or scales):
             return None
         inside = [one for one in self._traces[1].operations if one.call == scope.theirs.key]
         switch = self._experiment.explain_switch(fault, scope, inside)
-        if switch is None:
-            return None
-        return Lines(ours, switch[1], remedy=switch[2], is_proven=True)
+        if switch is not None:
+            return Lines(ours, switch[1], remedy=switch[2], is_proven=True)
+        made = (
+            None
+            if found is not None and found.is_sure
+            else self._experiment.find_other_table(fault.place[1])
+        )
+        return None if made is None else Lines(*made)
 
     def _is_in_user_code(self, found: Difference, path: str) -> bool:
         """Tell whether the line stands in a file of the model's own classes, or in a function's body."""

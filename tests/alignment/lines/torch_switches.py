@@ -11,6 +11,7 @@ class Attention(nn.Module):
         self.softmax = nn.Softmax(-1)
         self.out = nn.Linear(d, d)
         self.scaled = scaled
+        self.width, self.gain = 4.0, 1.5
 
     def split(self, x: torch.Tensor) -> torch.Tensor:
         return x.view(*x.shape[:2], 2, -1).transpose(1, 2)
@@ -20,6 +21,8 @@ class Attention(nn.Module):
         scores = q @ k.transpose(-1, -2)
         if self.scaled:
             scores = scores / 2
+        scores = scores / self.width
+        scores = scores * self.gain
         if mask is not None:
             scores = scores + mask
         probs = self.softmax(scores)

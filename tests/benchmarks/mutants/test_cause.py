@@ -74,6 +74,18 @@ def test_an_edit_that_was_proven_names_its_code() -> None:
     assert judge(make_cause("branch"), ("FAULTY",), told) == "right"
 
 
+def test_what_a_finding_says_of_a_condition_a_number_and_a_summand_is_read() -> None:
+    told = tell(
+        EVIDENCE + "the function is relu in Paddle and gelu in PyTorch. it is decided by `not f`"
+    )
+    assert judge(make_cause("branch"), ("not f",), told) == "right"
+    told = tell(EVIDENCE + "scale is 0.125 in Paddle: 0.5 gives PyTorch's numbers")
+    assert judge(make_cause("constant"), (), told) == "right"
+    assert judge(make_cause("operator"), (), told) == "wrong"
+    told = tell(EVIDENCE + "`f(x) - y` in place of `f(x)` gives PyTorch's numbers")
+    assert judge(make_cause("summand"), (), told) == "right"
+
+
 def test_code_that_is_cut_short_is_known_by_its_beginning() -> None:
     told = tell(
         EVIDENCE + "the mask comes from `paddle.triu( (paddle.full((2, 2), -np.inf …`: 1 more"

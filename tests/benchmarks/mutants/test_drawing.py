@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pipeline  # noqa: F401
 from benchmarks.mutants import __main__ as command
@@ -11,9 +12,11 @@ from benchmarks.mutants.drawing import draw, find_change, prepare, restore
 from benchmarks.mutants.frozen import list_entries
 from benchmarks.mutants.kinds import KINDS as MADE
 from benchmarks.mutants.kinds import mutate
+from benchmarks.mutants.places import find_running
 from benchmarks.mutants.source import Splice
 from benchmarks.mutants.subjects import DRAWN_FOR_SCORE, SUBJECTS, Use, draw_lists, load_lists
 
+import paddle
 import pytest
 
 SETS = Path(command.__file__).with_name("sets")
@@ -114,3 +117,19 @@ def test_each_place_of_a_frozen_list_is_still_there(use: Use) -> None:
     for entry in json.loads((SETS / f"{use}.json").read_text(encoding="utf-8"))["mutants"]:
         held = SUBJECTS[entry["subject"]].path.read_bytes()
         assert held[entry["start"] : entry["end"]].decode() == entry["before"]
+
+
+def test_a_line_that_no_class_mentions_is_of_the_modules_that_run_it(tmp_path: Path) -> None:
+    path = tmp_path / "named.py"
+    path.write_text("def act(x):\n    return x * 2.0\n")
+    space: dict[str, Any] = {}
+    exec(compile(path.read_text(), str(path), "exec"), space)
+
+    class Given(paddle.nn.Layer):
+        def forward(self, x: Any) -> Any:
+            return space["act"](x)
+
+    model = paddle.nn.Sequential(paddle.nn.Linear(2, 2), Given())
+    x = paddle.ones([1, 2])
+    assert [*find_running(2, path, model, lambda: model(x))] == ["1"]
+    assert [*find_running(9, path, model, lambda: model(x))] == []
