@@ -706,7 +706,8 @@ def add_call(site: Site) -> Iterator[Text]:
 def _list_values(site: Site) -> Iterator[Any]:
     """Yield what a statement hands on: the whole, the arguments of its calls, the operands of its sums.
 
-    For a variable what it was given comes first: a call that is left out leaves `x = y` behind.
+    For a variable that only renames another one, that statement comes first: a call that is left out
+    leaves `x = y` behind.
     """
     values = [site.value]
     for node in site.walk(ast.Call, ast.BinOp):
@@ -717,7 +718,7 @@ def _list_values(site: Site) -> Iterator[Any]:
 
 
 def _find_given(site: Site, name: ast.Name) -> Any:
-    """Return what the last plain assignment above a statement gives a variable; None if none does."""
+    """Return the variable whose value the last assignment above a statement gives another; None if none."""
     around = (one for one in site.code.parents(site.statement) if isinstance(one, ast.FunctionDef))
     function = next(around, None)
     given = [
@@ -728,7 +729,8 @@ def _find_given(site: Site, name: ast.Name) -> Any:
         and isinstance(node.targets[0], ast.Name)
         and node.targets[0].id == name.id
     ]
-    return max(given, key=lambda node: node.lineno).value if given else None
+    last = max(given, key=lambda node: node.lineno, default=None)
+    return last.value if last is not None and isinstance(last.value, ast.Name) else None
 
 
 def add_summand(site: Site) -> Iterator[Text]:
