@@ -46,7 +46,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedPort:
     """What a rank says of the port that it has made."""
 
     name: str

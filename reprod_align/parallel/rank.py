@@ -34,13 +34,13 @@ from reprod_align.pair.child import Served
 from reprod_align.pair.file import PairFile, catch_error, open_file
 from reprod_align.pair.wire import Wire
 from reprod_align.parallel import Mesh, Placement, guess, parse_mesh
-from reprod_align.parallel.launch import ADDRESS, KEY, LIFELINE, MESH, Asked, Opened
+from reprod_align.parallel.launch import ADDRESS, KEY, LIFELINE, MESH, Asked, OpenedPort
 from reprod_align.randomness import KeyedDraws, Shape, lay_out
 
 import numpy as np
 from numpy.typing import NDArray
 
-Note = Callable[[Any, Shape, bool], None]
+NoteStream = Callable[[Any, Shape, bool], None]
 """takes a draw's place, its shape on this rank, and whether it is of a part"""
 
 
@@ -54,10 +54,10 @@ class ShardedDraws(KeyedDraws):
 
     mesh: Mesh = field(default_factory=Mesh)
     rank: int = 0
-    note: Note = _ignore
+    note: NoteStream = _ignore
 
     @classmethod
-    def of(cls, draws: KeyedDraws, mesh: Mesh, rank: int, note: Note) -> "ShardedDraws":
+    def of(cls, draws: KeyedDraws, mesh: Mesh, rank: int, note: NoteStream) -> "ShardedDraws":
         """Return a rank's draws of a pass."""
         return cls(draws.seed, draws.names, draws.asked, mesh=mesh, rank=rank, note=note)
 
@@ -232,12 +232,12 @@ class _ServedRank(Served):
         super().__init__(file, self._rank_side)
         self._wire = wire
 
-    def describe(self) -> Opened:
+    def describe(self) -> OpenedPort:
         model = self._side.model
         shards = {n: (s.axis, s.kind) for n, s in engine.read_shards(model).items()}
         borders = {p: (b.given, b.made) for p, b in engine.read_borders(model).items()}
         given = self.list_functions()
-        return Opened(self._side.name, given, shards, borders, self._planted, self._no_place)
+        return OpenedPort(self._side.name, given, shards, borders, self._planted, self._no_place)
 
     def answer(self, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
         if name == "acted":

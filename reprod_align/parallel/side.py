@@ -30,7 +30,7 @@ from reprod_align.model import (
     name_inputs,
 )
 from reprod_align.parallel import MEAN, MOST_PADDING, Mesh, Placement, choose, differ, list_batched
-from reprod_align.parallel.launch import Asked, Opened, Ranks
+from reprod_align.parallel.launch import Asked, OpenedPort, Ranks
 from reprod_align.randomness import KeyedDraws
 
 LeafKey = tuple[str, int, str, str]
@@ -108,7 +108,7 @@ class ParallelSide:
         """
         self._ranks, self._overheard, self.mesh = ranks, overheard, mesh
         self._fused = dict(fused or {})
-        opened: list[Opened] = _require(ranks.ask("open", file, mesh.order, fault))
+        opened: list[OpenedPort] = _require(ranks.ask("open", file, mesh.order, fault))
         self._opened = opened[0]
         self.planted, self.no_place = self._opened.planted, self._opened.no_place
         self.name = self._opened.name

@@ -4,7 +4,7 @@ from typing import Any
 
 from reprod_align.model.side import ModelInfo, TensorInfo
 from reprod_align.parallel import Mesh
-from reprod_align.parallel.launch import Opened
+from reprod_align.parallel.launch import OpenedPort
 from reprod_align.parallel.side import Overheard, ParallelSide
 
 import numpy as np
@@ -29,7 +29,7 @@ class _Ranks:
                 "up": (1, "column"),
                 "norm": (None, "replicated"),
             }
-            return [Opened("Paddle", frozenset({"loss"}), shards, {})] * 2
+            return [OpenedPort("Paddle", frozenset({"loss"}), shards, {})] * 2
         if name == "describe":
             return [ModelInfo({}, {n: _info(n, a.shape) for n, a in part.items()}, frozenset())
                     for part in self.held]  # fmt: skip
