@@ -61,8 +61,8 @@ def _find_version(package: str) -> str:
 class _Room:
     """A process that answers one task after the other."""
 
-    def __init__(self) -> None:
-        """Start it."""
+    def __init__(self, first: bytes | None = None) -> None:
+        """Start it; first: a task whose answer nobody waits for."""
         self._pipe, theirs = Pipe()
         handle = theirs.fileno()
         with theirs:
@@ -71,10 +71,16 @@ class _Room:
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
                 stdin=subprocess.DEVNULL, stdout=2, pass_fds=[handle],
             )  # fmt: skip
+        self._waits = first is not None
+        if first is not None:
+            self._pipe.send_bytes(first)
 
     def ask(self, task: bytes) -> bytes:
         """Return the answer. Raises EOFError or OSError if the process ends."""
         self._pipe.send_bytes(task)
+        if self._waits:
+            self._pipe.recv_bytes()
+            self._waits = False
         return self._pipe.recv_bytes()
 
     def close(self) -> None:
@@ -94,12 +100,20 @@ def run_in_room(command: str, task: bytes) -> bytes:
     """Return the answer to a task: (whether it raised, its result or its error), pickled."""
     with _one_task:
         if command not in _rooms:
-            close_room()
-            _rooms[command] = _Room()
+            start_room(command)
+        room = _rooms[command]
         try:
-            return _rooms[command].ask(task)
+            return room.ask(task)
         except (EOFError, OSError):
+            if _rooms.get(command) is not room:
+                raise  # the command ends, and waits for nothing
             os._exit(1)  # as a worker that was killed ends: the scheduler counts it
+
+
+def start_room(command: str, first: bytes | None = None) -> None:
+    """Start the room of a command in the place of any other; first: a task whose answer is dropped."""
+    close_room()
+    _rooms[command] = _Room(first)
 
 
 def close_room(command: str = "") -> None:

@@ -12,14 +12,13 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from reprod_align.base.console import tell
 from reprod_align.base.files import read_json, require_writable, write_json
-from reprod_align.base.room import close_room, digest, digest_judge, run_in_room
+from reprod_align.base.room import close_room, digest, digest_judge, run_in_room, start_room
 from reprod_align.base.text import count
 from reprod_align.errors import ReprodError
 
@@ -98,8 +97,11 @@ class Workers:
         return self.jobs > 1 or bool(self.cluster)
 
     @contextmanager
-    def at_work(self) -> Iterator[Run]:
-        """Yield what runs tasks. Raises ReprodError if no scheduler answers."""
+    def at_work(self, prepare: Callable[[], object] | None = None) -> Iterator[Run]:
+        """Yield what runs tasks. Raises ReprodError if no scheduler answers.
+
+        prepare: what each process does first, without being waited for; it may fail.
+        """
         if not self.are_apart:
             yield _run_here
             return
@@ -120,16 +122,15 @@ class Workers:
                 client = Client(address, timeout=_PATIENCE)
             except (OSError, ValueError) as error:
                 raise ReprodError(f"no scheduler answers at {self.cluster}: {error}") from error
-            stack.callback(_close, client)
-            yield partial(_run_apart, client, self.cluster)
+            crew = _Crew(client, self.cluster)
+            stack.callback(crew.close)
+            if prepare is not None:
+                crew.prepare(prepare)
+            yield crew.run
 
 
 HERE: Final = Workers()
 """this process alone"""
-
-
-class _SchedulerGone(ReprodError):
-    """Nobody is left who knows of the tasks."""
 
 
 def _run_here(work: Work, tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:
@@ -137,59 +138,76 @@ def _run_here(work: Work, tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:
         yield task, work(task)
 
 
-def _run_apart(
-    client: Any, address: str, work: Work, tasks: Sequence[Task]
-) -> Iterator[tuple[Task, Any]]:
-    """Yield each task and its result, as dask's workers finish them."""
+class _Crew:
+    """The workers of a scheduler, for one command."""
+
+    def __init__(self, client: Any, address: str) -> None:
+        """Take dask's client, and the scheduler's address for messages."""
+        self._client, self._address = client, address
+        self._command, self._is_alone = secrets.token_hex(8), False
+
+    def prepare(self, work: Callable[[], object]) -> None:
+        """Start the rooms of the workers that are there, and let them do this first."""
+        self._client.run(start_room, self._command, _pack(_call, work))
+
+    def run(self, work: Work, tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:
+        """Yield each task and its result, as the workers finish them."""
+        from distributed import as_completed
+
+        futures = {
+            self._client.submit(run_in_room, self._command, _pack(work, task), pure=False): task
+            for task in tasks
+        }
+        if not self._client.scheduler_info()["workers"]:
+            tell(f"waiting for workers of {self._address}")
+        try:
+            for future in as_completed(futures):
+                yield futures[future], self._read(future, futures[future])
+        finally:
+            if not self._is_alone:
+                with suppress(Exception):  # the scheduler may be gone all the same
+                    self._client.cancel([*futures])
+
+    def _read(self, future: Any, task: object) -> Any:
+        """Return a task's result, or raise its error; ReprodError if its workers end, or all are gone."""
+        from distributed import KilledWorker
+
+        try:
+            answer: bytes = future.result()
+        except KilledWorker as error:
+            raise ReprodError(
+                f"{task}: {count(error.allowed_failures + 1, 'worker')} ended while at it: "
+                "the system may have no memory left"
+            ) from error
+        except Exception as error:
+            self._is_alone = True
+            raise ReprodError(
+                f"the scheduler {self._address} is gone: what was finished is kept, start the command "
+                "again"
+            ) from error
+        failed, found = pickle.loads(answer)
+        if failed:
+            raise found
+        return found
+
+    def close(self) -> None:
+        """End the rooms, and leave the workers to others."""
+        with suppress(Exception):  # the scheduler may be gone all the same
+            if not self._is_alone:
+                self._client.run(close_room, self._command)
+        with suppress(Exception):
+            self._client.close(timeout=1)
+
+
+def _pack(work: Work, task: object) -> bytes:
     import cloudpickle
-    from distributed import as_completed
 
-    judge, command = digest_judge(), secrets.token_hex(8)
-    futures = {
-        client.submit(
-            run_in_room, command, cloudpickle.dumps((judge, work, task)), pure=False
-        ): task
-        for task in tasks
-    }
-    if not client.scheduler_info()["workers"]:
-        tell(f"waiting for workers of {address}")
-    try:
-        for future in as_completed(futures):
-            yield futures[future], _read(future, futures[future], address)
-    except _SchedulerGone:
-        futures.clear()
-        raise
-    finally:
-        if futures:
-            with suppress(Exception):  # it may be gone all the same
-                client.cancel([*futures])
-                client.run(close_room, command)
+    packed: bytes = cloudpickle.dumps((digest_judge(), work, task))
+    return packed
 
 
-def _read(future: Any, task: object, address: str) -> Any:
-    """Return a task's result, or raise its error; ReprodError if a worker ends each time, or all are gone."""
-    from distributed import KilledWorker
-
-    try:
-        answer: bytes = future.result()
-    except KilledWorker as error:
-        raise ReprodError(
-            f"{task}: {count(error.allowed_failures + 1, 'worker')} ended while at it: "
-            "the system may have no memory left"
-        ) from error
-    except Exception as error:
-        raise _SchedulerGone(
-            f"the scheduler {address} is gone: what was finished is kept, start the command again"
-        ) from error
-    failed, found = pickle.loads(answer)
-    if failed:
-        raise found
-    return found
-
-
-def _close(client: Any) -> None:
-    with suppress(Exception):  # the scheduler may be gone
-        client.close(timeout=1)
+def _call(work: Callable[[], object]) -> None:
+    work()
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from reprod_align.alignment import (
     report_failure,
 )
 from reprod_align.base.console import tell
-from reprod_align.base.tasks import ResultFolder, Workers, digest
+from reprod_align.base.tasks import ResultFolder, Run, Workers, digest
 from reprod_align.errors import ReprodError
 from reprod_align.model import Inputs, LeafPair, ModelFailure, Trace, UserFunction, limit_memory
 from reprod_align.report import Report
@@ -36,6 +36,7 @@ from reprod_align.sections.pieces import (
     Request,
     Work,
     judge_pieces,
+    prepare_apart,
 )
 from reprod_align.sections.reports import digest_files, join_unjudged, merge_reports
 from reprod_align.weights import Place
@@ -99,6 +100,7 @@ def judge_request(open_request: OpenRequest, state: Path | None, workers: Worker
         raise ReprodError("cluster needs state: a folder that its workers see, too")
     with ExitStack() as stack:
         results = ResultFolder(state)
+        run = stack.enter_context(workers.at_work(partial(prepare_apart, open_request)))
         request = stack.enter_context(open_request())
         opened = request.open()
         if state is None and workers.are_apart:
@@ -109,16 +111,15 @@ def judge_request(open_request: OpenRequest, state: Path | None, workers: Worker
         job = Job(open_request, (folder or Path()).absolute(), opened.made_from, key)
         work = Work(opened, results, key, workers.are_apart)
         work.keep_names()
-        report = _judge_sections(work, job, workers)
+        report = _judge_sections(work, job, run, workers.are_apart)
         report.remarks += request.remarks
         return report
 
 
-def _judge_sections(work: Work, job: Job, workers: Workers) -> Report:
+def _judge_sections(work: Work, job: Job, run: Run, apart: bool) -> Report:
     """Return the report on the whole pair."""
     try:
-        with workers.at_work() as run:
-            reports = judge_pieces(work, job, run, workers.are_apart)
+        reports = judge_pieces(work, job, run, apart)
     except ModelFailure as error:
         return _report_failure(work.pair, error)
     tell("")

@@ -230,8 +230,18 @@ def judge_pieces(work: Work, job: Job, run: Run, apart: bool) -> list[Report]:
 
 # ---------------------------------------------------------------------- in a worker
 
-_opened: dict[str, tuple[ExitStack, Work]] = {}
-"""what this process has opened, by the job's key"""
+_opened: list[tuple[ExitStack, Opened]] = []
+"""what this process has opened: one at most, since it serves one command"""
+_works: dict[str, Work] = {}
+"""the work on it, by the job's key"""
+
+
+def prepare_apart(open_request: OpenRequest) -> None:
+    """Make the models, in a worker, while the command makes its own."""
+    if not _opened:
+        with ExitStack() as stack:
+            opened = stack.enter_context(open_request()).open()
+            _opened.append((stack.pop_all(), opened))
 
 
 def make_run_apart(job: Job, name: str) -> None:
@@ -249,9 +259,10 @@ def judge_apart(job: Job, settled: bool, piece: str) -> Report:
 @contextmanager
 def _open(job: Job) -> Iterator[Work]:
     """Yield the work on a request, which this process opens once."""
-    if job.key not in _opened:
-        stack, where = ExitStack(), f"the worker on {socket.gethostname()}"
-        opened = stack.enter_context(job.open_request()).open()
+    if job.key not in _works:
+        where = f"the worker on {socket.gethostname()}"
+        prepare_apart(job.open_request)
+        _, opened = _opened[0]
         if opened.made_from != job.made_from:
             raise ReprodError(
                 f"{where} finds other models, inputs or sources than the command did: does it see the "
@@ -260,8 +271,8 @@ def _open(job: Job) -> Iterator[Work]:
         results = ResultFolder(job.folder)
         if results.find(job.key) is None:
             raise ReprodError(f"{where} does not see {job.folder}: name a folder that is shared")
-        _opened[job.key] = stack, Work(opened, results, job.key, True)
-    _, work = _opened[job.key]
+        _works[job.key] = Work(opened, results, job.key, True)
+    work = _works[job.key]
     with limit_memory(work.pair.spec.memory):
         yield work
 

@@ -17,6 +17,7 @@ def square(folder: Path, task: str) -> int:
     """
     number, _, fate = task.partition(" ")
     note(folder, f"begins {number}")
+    note(folder, f"process {os.getpid()}")
     results, name = ResultFolder(folder / "results"), digest(number)
     if fate == "raises":
         raise ReprodError(f"{number} is not judged")

@@ -1,10 +1,13 @@
 """Tasks run here or in workers of dask, and no result is lost or made twice, whoever ends."""
 
 import importlib
+import os
 import pickle
+import re
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
@@ -15,14 +18,16 @@ from reprod_align.base import room, tasks
 from reprod_align.base.console import run_command
 from reprod_align.base.tasks import ResultFolder, Workers, digest
 from reprod_align.errors import ReprodError
-from tests.base.steps import count_notes, end_scheduler, square
+from tests.base.steps import count_notes, end_scheduler, note, square
 
 import pytest
 
 
 def run_all(workers: Workers, folder: Path, *given: str) -> dict[str, int]:
-    with workers.at_work() as run:
-        return dict(run(partial(square, folder), given))
+    """Run the tasks in two turns, which one process after the other would do as well."""
+    with workers.at_work(partial(note, folder, "prepares")) as run:
+        first = dict(run(partial(square, folder), given[:-1]))
+        return first | dict(run(partial(square, folder), given[-1:]))
 
 
 def test_without_workers_tasks_run_here_in_order(tmp_path: Path) -> None:
@@ -32,6 +37,7 @@ def test_without_workers_tasks_run_here_in_order(tmp_path: Path) -> None:
         ("3", 9),
     ]
     assert run_all(Workers(), tmp_path, "2", "4") == {"2": 4, "4": 16}
+    assert count_notes(tmp_path, "prepares") == 0
     assert count_notes(tmp_path, "judges 2") == 1, "the second run finds the result"
 
 
@@ -54,6 +60,13 @@ def test_a_task_that_ends_every_worker_is_named(tmp_path: Path) -> None:
     ):
         run_all(Workers(2), tmp_path, "3 dies always")
     assert count_notes(tmp_path, "begins 3") == 4
+
+
+def test_a_process_serves_a_command_from_its_first_task_to_its_last(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    run_all(Workers(2), tmp_path, "1", "2", "3", "4")
+    assert count_notes(tmp_path, "prepares") == 2
+    assert len(set(re.findall("process .*", (tmp_path / "notes").read_text()))) <= 2
 
 
 def test_what_a_task_raises_is_raised_here(tmp_path: Path) -> None:
@@ -191,3 +204,30 @@ def test_a_command_finds_files_as_they_are_now(
 
 def read_value(module: str) -> Any:
     return importlib.import_module(module).value
+
+
+def test_a_worker_outlives_a_command_that_ends_in_mid_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "_rooms", {})
+    os.mkfifo(tmp_path / "begun")
+    task = pickle.dumps((room.digest_judge(), wait, tmp_path / "begun"))
+    raised: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            room.run_in_room("a", task)
+        except (EOFError, OSError) as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    (tmp_path / "begun").read_text()  # until the task has begun
+    room.close_room("a")
+    thread.join()
+    assert len(raised) == 1
+
+
+def wait(begun: Path) -> None:
+    begun.write_text("")
+    threading.Event().wait()

@@ -202,11 +202,14 @@ def test_a_section_that_returns_more_is_judged_here_alone(
         of_a_worker.find_run(pieces.REFERENCE)
 
 
-def test_a_worker_refuses_what_the_command_did_not_mean(tmp_path: Path) -> None:
+def test_a_worker_refuses_what_the_command_did_not_mean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     open_request = partial(
         nullcontext, Request(TorchNet, fatal.FatalNet, IDS, write_weights(tmp_path))
     )
     made_from = open_request().enter_result.open().made_from
+    monkeypatch.setattr(pieces, "_opened", [])
     for other, words in ((made_from + "x", "finds other models"), (made_from, "does not see")):
         job = Job(open_request, tmp_path, other, f"key of {words}")
         with pytest.raises(ReprodError, match=rf"^the worker on .* {words}"):
