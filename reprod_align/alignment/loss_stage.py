@@ -143,7 +143,7 @@ def compare_losses(runner: Runner, findings: Findings) -> tuple[Trace, Trace]:
     training, ends = not runner.eval_backward, runner.reference.optimizer is not None
     pins = NoWayBack() if ends else NO_PINS
     reference = runner.run_reference(training, loss=True, keep="ends", pins=pins)
-    given = runner.run_port(training, "ends", EndPins(reference, ends), loss=True)
+    given = runner.run_port(training, "ends", pins=EndPins(reference, ends), loss=True)
     if findings.at_stage("forward"):
         own = runner.run_port(training, "none", loss=True)
         if reference.loss is not None and own.loss is not None:

@@ -3,16 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.base.blocks import Array
 from reprod_align.model.backward import Projection
-from reprod_align.model.side import Inputs, ModelFailure, Side, TrainingStep
-from reprod_align.model.source.operation import Wanted
+from reprod_align.model.side import Inputs, ModelFailure, RunOptions, Side, TrainingStep
 from reprod_align.model.store import read_narrow
 from reprod_align.model.trace import Trace
-from reprod_align.model.watch import NO_PINS, Keep, Pins
+from reprod_align.model.watch import Keep
 from reprod_align.randomness import KeyedDraws
 
 import numpy as np
@@ -82,42 +81,19 @@ class Runner:
         training: bool,
         loss: bool = False,
         keep: Keep = "all",
-        wanted: Wanted | None = None,
         inputs: Inputs | None = None,
         backward: bool = True,
-        pins: Pins = NO_PINS,
-        of_inputs: bool = False,
-        defer: bool = False,
+        **how: Unpack[RunOptions],
     ) -> Trace:
         """Run PyTorch's side; `loss`: with the user's loss in place of a projection of the outputs.
 
-        wanted: modules whose own code is recorded call by call. inputs: in place of those that both
-        sides are given. backward: False: forward only, unless the loss is wanted. pins: in place of
-        its own values. of_inputs: with the gradients of the float inputs, if the model takes inputs
-        that require one. defer: see `Side.run`.
+        inputs: in place of those that both sides are given. backward: False: forward only, unless the
+        loss is wanted. how: see `RunOptions`; `of_inputs` counts where the model takes inputs that
+        require a gradient.
         """
         given = self.inputs if inputs is None else inputs
         objective = None if loss else Projection(only=self._counted(training, backward))
-        self._begin(self.reference, training)
-        self._call_before(self.reference, training)
-        try:
-            trace = self.reference.run(
-                given,
-                training,
-                self._draws_of_reference(SEED),
-                keep,
-                objective,
-                pins=pins,
-                anew=not self.before,
-                graded=self.graded,
-                wanted=wanted,
-                of_inputs=of_inputs,
-                defer=defer,
-            )
-        except ModelFailure:
-            if not of_inputs:
-                raise
-            return self.run_reference(training, loss, keep, wanted, inputs, backward, pins)
+        trace = self._run(self.reference, given, training, (training, loss), keep, objective, how)
         if backward:
             self._drawn[training, loss] = trace.drawn
         return trace
@@ -126,37 +102,39 @@ class Runner:
         self,
         training: bool,
         keep: Keep,
-        pins: Pins = NO_PINS,
         loss: bool = False,
         backward: bool = True,
-        wanted: Wanted | None = None,
-        of_inputs: bool = False,
-        defer: bool = False,
+        **how: Unpack[RunOptions],
     ) -> Trace:
-        """Run Paddle's side, with `pins` in place of its own values; the rest as for the reference."""
+        """Run Paddle's side on the inputs of both; the rest as for the reference."""
         objective = None if loss else self._projection(training, backward)
-        if backward and not defer:  # the port's gradients take as much memory as PyTorch's weights
+        if backward and not how.get("defer"):  # gradients take as much memory as PyTorch's weights
             self.reference.rest()
-        self._begin(self.port, training)
-        self._call_before(self.port, training)
+        return self._run(self.port, self.inputs, training, (training, loss), keep, objective, how)
+
+    def _run(
+        self,
+        side: Side,
+        inputs: Inputs,
+        training: bool,
+        run: object,
+        keep: Keep,
+        objective: Projection | None,
+        how: RunOptions,
+    ) -> Trace:
+        """Run a side from the weights, after the calls that come before; run: whose draws are repeated."""
+        self._begin(side, training)
+        self._call_before(side, training)
+        is_reference = side is self.reference
+        draws = self._draws_of_reference(SEED) if is_reference else self._draws_of_port(SEED, run)
+        asked: RunOptions = {**how, "anew": not self.before, "graded": self.graded}
         try:
-            return self.port.run(
-                self.inputs,
-                training,
-                self._draws_of_port(SEED, (training, loss)),
-                keep,
-                objective,
-                pins=pins,
-                anew=not self.before,
-                graded=self.graded,
-                wanted=wanted,
-                of_inputs=of_inputs,
-                defer=defer,
-            )
+            return side.run(inputs, training, draws, keep, objective, **asked)
         except ModelFailure:
-            if not of_inputs:
+            if not how.get("of_inputs"):
                 raise
-            return self.run_port(training, keep, pins, loss, backward, wanted)
+            how = {**how, "of_inputs": False}
+            return self._run(side, inputs, training, run, keep, objective, how)
 
     def run_in_turn(self, side: Side) -> list[Trace]:
         """Return a side's second call in train mode, and one in eval mode that follows, forward only.

@@ -55,7 +55,7 @@ class Probe:
                 runner = replace(self.runner, port=port, moved=set())
                 runner.load_port()
                 pins = ReferencePins(self.run.counterparts, self.run.reference, constants=False)
-                trace = runner.run_port(False, "all", pins, backward=False)
+                trace = runner.run_port(False, "all", pins=pins, backward=False)
                 new = trace.counts().keys() - self.run.port.counts().keys()
                 if new & self.runner.pairing.names.keys():
                     return True  # what it gives is not replaced by the reference's numbers

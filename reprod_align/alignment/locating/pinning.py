@@ -322,7 +322,7 @@ def run_again(
 ) -> PinnedRun:
     """Run the port anew on the reference's numbers of `run`; constants: masks and indices are given too."""
     pins = ReferencePins(run.counterparts, run.reference, constants)
-    trace = runner.run_port(training, "all", pins, backward=backward, wanted=wanted)
+    trace = runner.run_port(training, "all", pins=pins, backward=backward, wanted=wanted)
     return replace(run, port=trace)
 
 
@@ -363,4 +363,4 @@ def run_on_chosen(
 ) -> Trace:
     """Return the port's own run, but for what a few of its calls give: there it has the reference's."""
     pins = ChosenPins(run.counterparts, run.reference, chosen)
-    return runner.run_port(training, "all", pins)
+    return runner.run_port(training, "all", pins=pins)
