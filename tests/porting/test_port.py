@@ -152,6 +152,9 @@ def register(name):
         return function
     return enter
 
+def enter(name, kind):
+    REGISTRY[name] = kind
+
 def find(name):
     return REGISTRY[name]
 
@@ -163,11 +166,17 @@ def is_tensor(x):
 """,
     "acts.py": """
 import torch
-from .kinds import register
+from .kinds import enter, register
 
 @register("twice")
 def twice(x):
     return torch.mul(x, 2)
+
+class Shift(torch.nn.Module):
+    def forward(self, x):
+        return x + 1
+
+enter("shift", Shift)
 """,
     "net.py": """
 import torch
@@ -178,11 +187,11 @@ from .kinds import REGISTRY, find, is_tensor
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        self.layer = nn.Linear(6, 2)
+        self.layer, self.shift = nn.Linear(6, 2), find("shift")()
 
     def forward(self, x):
         assert is_tensor(x) and REGISTRY
-        return find("twice")(self.layer(x))
+        return find("twice")(self.shift(self.layer(x)))
 """,
 }
 

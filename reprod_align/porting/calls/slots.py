@@ -268,6 +268,11 @@ class _Filling(ast.NodeTransformer):
         node.keywords += self.kept.get(id(node), [])
         return node
 
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        """Fill an index; of a list that is written out the element is left."""
+        self.generic_visit(node)
+        return _fold(node)
+
     def visit_List(self, node: ast.List) -> ast.AST:
         """Fill a list; a starred tuple becomes elements."""
         self.generic_visit(node)

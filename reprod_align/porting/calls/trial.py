@@ -4,7 +4,7 @@ import ast
 import operator
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -123,10 +123,13 @@ def _read_state(layer: Any) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def _differentiate(layer: Any, arguments: Any, result: Any) -> dict[str, Any]:
-    """Return the gradients of a call's parameters and arguments; none where it changed its input in place."""
+    """Return the gradients of a call's parameters and arguments, where they are known.
+
+    They are not where it changed its input in place, and where the model takes none.
+    """
     import torch
 
-    if getattr(layer, "inplace", False):
+    if getattr(layer, "inplace", False) or not torch.is_grad_enabled():
         return {}
     given = _number(walk(arguments, torch.Tensor))
     leaves = {
@@ -418,15 +421,21 @@ def _read_made(made: Any, space: dict[str, Any], call: RecordedCall) -> Any:
 
 @contextmanager
 def _set_default_dtype(call: RecordedCall) -> Iterator[None]:
+    """Work as PyTorch's side did: with its default dtype, and in the run with float64 for float32."""
+    from reprod_align.backends.paddle.calls import float32_requests
+
     import paddle
 
-    kept = paddle.get_default_dtype()
+    kept, dtype = paddle.get_default_dtype(), str(call.default_dtype).removeprefix("torch.")
     try:
-        if isinstance(call.result, Built):
-            paddle.set_default_dtype("float64")  # in which a layer runs afterwards
-        elif call.default_dtype is not None:
-            paddle.set_default_dtype(str(call.default_dtype).removeprefix("torch."))
-        yield
+        with ExitStack() as stack:
+            if dtype == "float64":
+                stack.enter_context(float32_requests(lambda: None, True))
+            if isinstance(call.result, Built):
+                paddle.set_default_dtype("float64")  # in which a layer runs afterwards
+            elif call.default_dtype is not None:
+                paddle.set_default_dtype(dtype)
+            yield
     finally:
         paddle.set_default_dtype(kept)
 

@@ -164,6 +164,10 @@ def agrees(made: Any, recorded: Any, random: bool = False, nearly: bool = False)
             agrees(getattr(made, one), getattr(recorded, one), nearly=nearly)
             for one in ("mean", "variance")
         )
+    if isinstance(recorded, torch.finfo | torch.iinfo):
+        return all(
+            getattr(made, one, None) == getattr(recorded, one) for one in ("min", "max", "bits")
+        )
     if hasattr(recorded, "__enter__") and hasattr(
         recorded, "__exit__"
     ):  # what it does is seen inside

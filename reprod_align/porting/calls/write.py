@@ -227,6 +227,9 @@ class _Writer(Rewriter):
         )
 
     def _write_attribute(self, node: ast.Attribute) -> Edits:
+        if node.attr in _DTYPE_QUESTIONS and not self._is_called(node):  # a tensor's are methods
+            names = ", ".join(f"paddle.{one}" for one in _DTYPE_QUESTIONS[node.attr])
+            return [self.code.replace(node, f"({self.close(node.value)} in ({names}))")]
         fact = self.facts.get(node._site)  # type: ignore[attr-defined]
         if fact is None:
             return None
@@ -242,6 +245,10 @@ class _Writer(Rewriter):
         if not target:
             return None
         return [self.code.replace(node, target.replace("self", self.render(node.value)))]
+
+    def _is_called(self, node: ast.AST) -> bool:
+        around = next(self.code.parents(node), None)
+        return isinstance(around, ast.Call) and around.func is node
 
     def _is_own(self, node: ast.Attribute) -> bool:
         """Tell whether the class that a setting is read in gives it itself."""
@@ -322,6 +329,7 @@ class _Writer(Rewriter):
         callee = Callee(node, static, public, fact)
         for write in (self._write_super, self._write_next, self._write_question, self._write_choice,
                       self._write_unseen_method, self._write_context, self._unwrap, self._write_training,
+                      self._write_default_dtype,
                       self._choose, self._write_answer):  # fmt: skip
             made = write(callee)
             if made is not None:
@@ -366,6 +374,14 @@ class _Writer(Rewriter):
             return None
         answer = question()
         return [self.code.replace(node, str(answer))] if isinstance(answer, bool) else None
+
+    def _write_default_dtype(self, callee: Callee) -> Edits:
+        """Write the default dtype, which Paddle tells as a word, where it is no argument."""
+        around = next(self.code.parents(callee.node), None)
+        if callee.public != "torch.get_default_dtype" or isinstance(around, ast.Call | ast.keyword):
+            return None
+        self.done.proven += bool(callee.fact.callees)
+        return [self.code.replace(callee.node, "getattr(paddle, paddle.get_default_dtype())")]
 
     def _unwrap(self, callee: Callee) -> Edits:
         return None if callee.public in read_rows() else self.unwrap(callee.node)
@@ -682,6 +698,11 @@ _JOINING: Final = (
 """what binds the text of its parts to what is beside it"""
 _STORED: Final = {"self._padding": "self._padding = self._updated_padding"}
 """a setting that is given a value -> what is given it, where Paddle's layer keeps it twice"""
+_DTYPE_QUESTIONS: Final = {
+    "is_floating_point": ("float16", "bfloat16", "float32", "float64"),
+    "is_complex": ("complex64", "complex128"),
+}
+"""what a dtype of PyTorch's can be asked -> the dtypes of which it is true"""
 _TENSOR_ATTRIBUTES: Final = {
     "mT": "self.mT",
     "real": "self.real()",

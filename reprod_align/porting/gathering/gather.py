@@ -4,7 +4,7 @@ import ast
 import builtins
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Final
 
@@ -173,6 +173,7 @@ class _Gatherer:
         for _ in range(5):
             before = len(self.pieces)
             self._require_registries()
+            self._require_entries()
             held = {
                 id(one) for piece in self.pieces.values() for one in piece.definition.statements
             }
@@ -279,6 +280,22 @@ class _Gatherer:
                         self.pieces[key].first[self._bind(self.find_unit(module, name), found)] = (
                             found
                         )
+
+    def _require_entries(self) -> None:
+        """Keep calls at the top, `register("name", Block)`, that enter a piece into a registry of the file."""
+        for key, piece in list(self.pieces.items()):
+            module, statements = piece.definition.module, piece.definition.statements
+            for statement in module.code.tree.body:
+                call = statement.value if isinstance(statement, ast.Expr) else None
+                if not isinstance(call, ast.Call) or statement in statements:
+                    continue
+                given = (*call.args, *(one.value for one in call.keywords))
+                names = {one.id for one in given if isinstance(one, ast.Name)}
+                words = dotted(call.func)
+                if piece.definition.name in names and words and self._fills(module, words):
+                    definition = replace(piece.definition, statements=(*statements, statement))
+                    self.pieces[key] = _Piece(definition, piece.whole)
+                    self._follow(self.pieces[key])
 
     def _is_entered(self, module: Module, statement: ast.ClassDef | Function) -> bool:
         """Tell whether a decorator enters a definition into a registry that is in the file."""
