@@ -129,22 +129,13 @@ class {name}(paddle.nn.Layer):
         super().__init__()
         normal = paddle.nn.initializer.Normal()
         self.weight = self.create_parameter([num_embeddings, embedding_dim], default_initializer=normal)
-        self.join, self.padding_idx = getattr(paddle, mode), padding_idx
-        self.include_last_offset = include_last_offset
+        self.mode, self.padding_idx, self.include_last_offset = mode, padding_idx, include_last_offset
 
     def forward(self, input, offsets=None, per_sample_weights=None):
-        bags = list(input)
-        if offsets is not None:
-            ends = offsets.tolist() + ([] if self.include_last_offset else [len(input)])
-            bags = [input[first:last] for first, last in zip(ends, ends[1:])]
-        made = []
-        for at, bag in enumerate(bags):
-            rows = paddle.nn.functional.embedding(bag, self.weight)
-            if per_sample_weights is not None:
-                rows = rows * per_sample_weights[at].unsqueeze(-1)
-            kept = rows if self.padding_idx is None else rows[bag != self.padding_idx]
-            made.append(self.join(kept, axis=0) if len(kept) else paddle.zeros_like(self.weight[0]))
-        return paddle.stack(made)
+        return embedding_bag(
+            input, self.weight, offsets, self.mode, per_sample_weights, self.include_last_offset,
+            self.padding_idx,
+        )
 ''',
     "torch.nn.RNNCell": '''
 class {name}(paddle.nn.SimpleRNNCell):
@@ -462,6 +453,13 @@ VARIANTS: Final = {
     "torch.nn.AvgPool1d": _WHOLE_POOL,
     "torch.nn.AvgPool2d": _WHOLE_POOL,
     "torch.nn.AvgPool3d": _WHOLE_POOL,
+    "torch.nn.ZeroPad2d": '''
+class {name}({base}):
+    """A pad that cuts where its number is negative, which Paddle refuses."""
+
+    def forward(self, x):
+        return pad_or_cut(x, self.padding)
+''',
     "torch.nn.BatchNorm1d": _OWN_STATISTICS,
     "torch.nn.BatchNorm2d": _OWN_STATISTICS,
     "torch.nn.BatchNorm3d": _OWN_STATISTICS,
@@ -506,6 +504,25 @@ class {name}({base}):
 
 
 HELPERS: Final = {
+    "embedding_bag": '''
+def embedding_bag(
+    input, weight, offsets=None, mode="mean", per_sample_weights=None, include_last_offset=False,
+    padding_idx=None,
+):
+    """Rows of a table, joined over each bag: a row of 2-D input, or what lies between two offsets."""
+    bags, weights = input, per_sample_weights
+    if offsets is not None:
+        ends = offsets.tolist() + ([] if include_last_offset else [len(input)])
+        bags = [input[first:last] for first, last in zip(ends, ends[1:])]
+        weights = None if weights is None else [weights[first:last] for first, last in zip(ends, ends[1:])]
+    made = []
+    for at, bag in enumerate(bags):
+        rows = paddle.nn.functional.embedding(bag, weight)
+        rows = rows if weights is None else rows * weights[at].unsqueeze(-1)
+        kept = rows if padding_idx is None else rows[bag != padding_idx]
+        made.append(getattr(paddle, mode)(kept, axis=0) if len(kept) else paddle.zeros_like(weight[0]))
+    return paddle.stack(made)
+''',
     "cross_entropy": '''
 def cross_entropy(input, target, ignore_index=-100, reduction="mean", label_smoothing=0.0, axis=-1):
     """Cross entropy, its mean over the targets that count; Paddle counts more, and smooths in float32."""
@@ -538,6 +555,14 @@ def attend(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, sc
     weights = paddle.nn.functional.softmax(scores, axis=-1)
     weights = paddle.where(is_idle, paddle.zeros_like(weights), weights)
     return paddle.nn.functional.dropout(weights, dropout_p) @ value
+''',
+    "pad_or_cut": '''
+def pad_or_cut(x, pad, mode="constant", value=0.0):
+    """Pad axes from the last one on, (first, last) of each; a negative number cuts, which Paddle refuses."""
+    for at, (first, last) in enumerate(zip(pad[::2], pad[1::2])):
+        axis = x.ndim - 1 - at
+        x = paddle.slice(x, [axis], [max(-first, 0)], [x.shape[axis] + min(last, 0)])
+    return paddle.compat.nn.functional.pad(x, [max(one, 0) for one in pad], mode=mode, value=value)
 ''',
     "drawn": '''
 def drawn(tensor, draw, *arguments, **named):

@@ -110,6 +110,7 @@ class Definitions:
             plain = public.rpartition(".")[2]
             own = find_public(self._scope.imports.get(plain, "")) == public  # what the import bound
             name = plain if own or plain not in self._taken else f"Torch{plain}"
+            self.bring(ADAPTERS.get(public, ""))
             needed = self._adapt_needed(ADAPTERS.get(public, ""))
             if not self.add(
                 public, write_adapter(public, name, read_rows().get(public, ()), needed)

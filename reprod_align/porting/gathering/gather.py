@@ -282,7 +282,7 @@ class _Gatherer:
                         )
 
     def _require_entries(self) -> None:
-        """Keep calls at the top, `register("name", Block)`, that enter a piece into a registry of the file."""
+        """Keep calls at the top, `register("name", Block)`, that enter a piece into a registry there."""
         for key, piece in list(self.pieces.items()):
             module, statements = piece.definition.module, piece.definition.statements
             for statement in module.code.tree.body:

@@ -52,12 +52,18 @@ def _add_function(reads: Reads, node: Function, runs: bool, idle: Container[int]
     if not runs:
         reads.skipped.append(node)
         return
-    for held in node.body:
-        reads.later |= read_names(held)
+    reads.later |= _leave_out(_list_own(node), *map(read_names, node.body))
+
+
+_Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+_Scope = Function | ast.Lambda | _Comprehension
 
 
 def read_names(node: ast.AST) -> set[str]:
-    """Return the names that a node reads, annotations aside; of a chain of attributes, the whole: "a.b.c"."""
+    """Return the names that a node reads, annotations aside; of a chain of attributes, the whole: "a.b.c".
+
+    What a function or a comprehension inside binds for itself is left out.
+    """
     names: set[str] = set()
     waiting = [node]
     while waiting:
@@ -67,11 +73,40 @@ def read_names(node: ast.AST) -> set[str]:
             continue
         if isinstance(one, ast.Name):
             names.add(one.id)
+        inner = _list_inner(one) if isinstance(one, _Scope) else []
+        names |= _leave_out(_list_own(one), *map(read_names, inner)) if inner else set()
         for part, held in ast.iter_fields(one):
             if part not in ("annotation", "returns"):
                 items = held if isinstance(held, list) else [held]
-                waiting += [item for item in items if isinstance(item, ast.AST)]
+                waiting += [
+                    item for item in items if isinstance(item, ast.AST) and item not in inner
+                ]
     return names
+
+
+def _list_inner(node: ast.AST) -> list[ast.AST]:
+    """Return the parts of a function or comprehension that see what it binds."""
+    if isinstance(node, _Comprehension):
+        return list(ast.iter_child_nodes(node))
+    body = node.body  # type: ignore[attr-defined]
+    return list(body) if isinstance(body, list) else [body]
+
+
+def _list_own(node: ast.AST) -> set[str]:
+    """Return the names that a function or a comprehension binds for itself."""
+    own, shared = set(), set()
+    for one in ast.walk(node):
+        if isinstance(one, ast.arg):
+            own.add(one.arg)
+        elif isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
+            own.add(one.id)
+        elif isinstance(one, ast.Global):
+            shared |= set(one.names)
+    return own - shared
+
+
+def _leave_out(own: set[str], *names: set[str]) -> set[str]:
+    return {one for found in names for one in found if one.partition(".")[0] not in own}
 
 
 def is_called(name: str, statements: Iterable[ast.stmt]) -> bool:
