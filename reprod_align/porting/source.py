@@ -137,6 +137,14 @@ def name_port(source: Source) -> str:
     return f"{stem}_paddle" if stem.isidentifier() else "port_paddle"
 
 
+def _write_root(root: Path, folder: Path) -> str:
+    """Return code for the source's root: of a port that lies below it, relative, so that both may move."""
+    below = folder.resolve()
+    if not below.is_relative_to(root) or below == root:
+        return repr(str(root))
+    return f"str(FOLDER.parents[{len(below.relative_to(root).parts) - 1}])"
+
+
 def write_pair(source: Source, inputs: Inputs, folder: Path, further: str = "") -> None:
     """Write the pair file and the inputs to a folder.
 
@@ -151,7 +159,7 @@ def write_pair(source: Source, inputs: Inputs, folder: Path, further: str = "") 
     np.savez(folder / INPUTS, **arrays)  # type: ignore[arg-type]
     root = source.root
     installed = {Path(path).resolve() for path in map(sysconfig.get_path, ("purelib", "platlib"))}
-    paths = "[str(FOLDER)]" if root in installed else f"[str(FOLDER), {str(root)!r}]"
+    paths = "[str(FOLDER)]" if root in installed else f"[str(FOLDER), {_write_root(root, folder)}]"
     text = _TEXT.format(
         pair=PAIR, weights=WEIGHTS, inputs=INPUTS, paths=paths, gather=_NAMED if named else _ORDERED,
         imported="from reprod_align.porting.nesting import rearrange\n" if source.arrange else "",

@@ -81,6 +81,7 @@ class Net(nn.Module):
         kept = torch.zeros(4, 8, dtype=x.dtype)
         kept[torch.arange(3).unsqueeze(-1), torch.tensor([[0, 2], [1, 3], [7, 4]])] = x[:3, :2]
         kept[:, [5, 6]] = x[:, 3:5]
+        kept[torch.tensor([True, False, True, False])] += self.table[0, 0]
         x = self.free((x + kept).reshape(2, 4, 4)).tanh()
         return x + self.pool(x[None, :, :, :3])[0]
 """
@@ -97,6 +98,7 @@ def test_layers_and_items_whose_gradient_is_another_one_in_paddle(tmp_path: Path
     assert "class OwnLayerNorm(paddle.nn.LayerNorm)" in text
     assert "class TorchGroupNorm(GroupNorm)" in text
     assert "kept.index_put_((paddle.arange(3)" in text
+    assert "kept.index_put_((paddle.to_tensor([True, False, True, False]),), kept[" in text
     assert "set_items(kept, (slice(None, None, None), [5, 6]), x[:, 3:5])" in text
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import operator
 import sys
 import types
 from collections.abc import Callable
@@ -207,6 +208,10 @@ class CallRecorder:
             default = self._torch.get_default_dtype()
             fact.calls.append(RecordedCall(operands, {}, None, default_dtype=default))
 
+    def augment(self, site: int, held: Any, index: Any, word: str, value: Any) -> None:
+        """Do `held[index] += value`, or another one of its kind."""
+        self.store(site, getattr(operator, word)(held[index], value), held, index)
+
     def store(self, site: int, value: Any, held: Any, index: Any) -> None:
         """Do `held[index] = value`."""
         kept = None
@@ -362,6 +367,11 @@ for _word, _sign in {
     "Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">=",
 }.items():  # fmt: skip
     _OPERATORS[_word] = eval(f"lambda a, b: a {_sign} b")
+_INPLACE: Final = {
+    "Add": "iadd", "Sub": "isub", "Mult": "imul", "Div": "itruediv", "FloorDiv": "ifloordiv",
+    "Mod": "imod", "Pow": "ipow", "BitAnd": "iand", "BitOr": "ior", "BitXor": "ixor",
+}  # fmt: skip
+"""an operator -> the function that changes its first operand"""
 SIGNS: Final = {
     "Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**",
     "Eq": "==", "NotEq": "!=", "Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">=", "MatMult": "@",
@@ -434,7 +444,13 @@ class _Noting(ast.NodeTransformer):
             left = copy.deepcopy(node.target)
             left.ctx = ast.Load()
             node.value = self._hook("note_augmented", node, [left, node.value])
-        return node
+            return node
+        word = ast.Constant(_INPLACE.get(type(node.op).__name__))
+        if word.value is None or not isinstance(node.target, ast.Subscript):
+            return node
+        held, index = self.visit(node.target.value), self.visit(node.target.slice)
+        parts = [held, _Slicing().visit(index), word, node.value]
+        return ast.copy_location(ast.Expr(self._hook("augment", node, parts)), node)
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         target = node.targets[0]

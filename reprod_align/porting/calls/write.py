@@ -1,7 +1,7 @@
 """Writes the Paddle file: every expression of PyTorch's as the simplest that gives the recorded result."""
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -578,6 +578,12 @@ class _Writer(Rewriter):
             return [self._set_rate(node, owner, self.render(node.value))]
         if fact is None or not isinstance(target, ast.Subscript):
             return None
+        return self._put_items(node, target, fact, lambda: self.render(node.value))
+
+    def _put_items(
+        self, node: ast.stmt, target: ast.Subscript, fact: Fact, write_value: Callable[[], str]
+    ) -> Edits:
+        """Write what changes items of a tensor as PyTorch does; None where Paddle's own way does."""
         if not fact.calls or stores(fact, "self.__setitem__(index, value)", {}):
             return None
         many = isinstance(target.slice, ast.Tuple)
@@ -585,7 +591,7 @@ class _Writer(Rewriter):
         indices = (
             f"({', '.join(map(self._render_index, parts))}{'' if many and parts[1:] else ','})"
         )
-        held, value = self.close(target.value), self.render(node.value)
+        held, value = self.close(target.value), write_value()
         if stores(fact, f"self.index_put_({'index' if many else '(index,)'}, value)", {}):
             return [self.code.replace(node, f"{held}.index_put_({indices}, {value})")]
         self.definitions.bring("set_items")
@@ -658,6 +664,11 @@ class _Writer(Rewriter):
         if (owner := _find_rate(node.target)) and sign:
             rate = f"{self.render(owner)}.get_lr() {sign} {self.close(node.value)}"
             return [self._set_rate(node, owner, rate)]
+        if fact is not None and sign and isinstance(node.target, ast.Subscript):
+            read = f"{self.close(node.target.value)}[{self.render(node.target.slice)}]"
+            return self._put_items(
+                node, node.target, fact, lambda: f"{read} {sign} {self.close(node.value)}"
+            )
         if fact is None or not fact.calls or sign is None or operates(fact, sign):
             return None
         form = ("{0}", "{1}.astype({0}.dtype)")
