@@ -10,7 +10,7 @@ from reprod_align.explain.code import Edit
 from reprod_align.explain.scope import Sources, find_scope
 from reprod_align.explain.trials import BUDGETS, Trial
 from reprod_align.mending.bench import Bench, Fault, MakeGiven, MakePort, Outcome, list_homes
-from reprod_align.mending.proof import Proof, list_seen, prove
+from reprod_align.mending.proof import Proof, find_failing, list_seen, prove
 from reprod_align.mending.result import Mend, Mended, make_patch
 from reprod_align.mending.search import find_edit
 from reprod_align.model.local import LocalSide
@@ -62,8 +62,9 @@ def mend_port(pair: PairSpec, make_port: MakePort, make_given: MakeGiven | None 
     if first.passed:
         return Mended(first, (), "", Proof(first))
     bench = replace(bench, widened=reference.asked_float32 or port.asked_float32)
-    course = _mend_all(bench, first)
-    _leave_out(bench, course)
+    search = find_failing(bench)
+    course = _mend_all(search, first if search is bench else search.judge_fully({}))
+    _leave_out(search, course)
     tell("proving the edits")
     proof = prove(bench, course.texts) if course.mends else Proof(first)
     edits = tuple(replace(one, level=proof.level) for one in course.mends)

@@ -6,7 +6,7 @@ what changes PyTorch's side or the inputs.
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
@@ -121,6 +121,15 @@ def list_seen(bench: Bench) -> Iterator[Inputs]:
     inputs = redraw(bench.pair.inputs, _SEED_SEEN)
     if _runs(bench, inputs):
         yield inputs
+
+
+def find_failing(bench: Bench) -> Bench:
+    """Return the pair on a batch on which it differs: a derived one, where it agrees on the given one."""
+    if bench.judge({}).passed:
+        for _, inputs in _derive(bench):
+            if not bench.judge({}, inputs).passed:
+                return replace(bench, pair=replace(bench.pair, inputs=inputs))
+    return bench
 
 
 def list_unseen(bench: Bench) -> Iterator[tuple[str, Inputs]]:

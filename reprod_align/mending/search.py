@@ -13,7 +13,8 @@ from itertools import islice
 from reprod_align.alignment.comparing import compare_pass
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.counterparts import PinnedRun
-from reprod_align.alignment.locating.faults import list_differences
+from reprod_align.alignment.locating.fault import Fault as Place
+from reprod_align.alignment.locating.faults import find_backward_faults, list_differences
 from reprod_align.alignment.locating.pinning import ReferencePins, run_pinned
 from reprod_align.alignment.pair_models import pair_models
 from reprod_align.alignment.runner import Runner
@@ -40,10 +41,14 @@ Known = Mapping[tuple[object, ...], float]
 class Probe:
     """The port's run on the reference's numbers, in eval mode, and what differs there."""
 
+    stage: str
+    """forward, or backward: with a backward pass"""
     bench: Bench
     runner: Runner
     run: PinnedRun
     known: Known
+    noise: float = 0.0
+    """of the outputs, relative"""
 
     def may_mend(self, texts: Texts) -> bool:
         """Tell whether any of the differences is gone with these texts, as far as can be told."""
@@ -55,17 +60,23 @@ class Probe:
                 runner = replace(self.runner, port=port, moved=set())
                 runner.load_port()
                 pins = ReferencePins(self.run.counterparts, self.run.reference, constants=False)
-                trace = runner.run_port(False, "all", pins=pins, backward=False)
+                back = self.stage == "backward"
+                trace = runner.run_port(False, "all", pins=pins, backward=back)
                 new = trace.counts().keys() - self.run.port.counts().keys()
                 if new & self.runner.pairing.names.keys():
                     return True  # what it gives is not replaced by the reference's numbers
-                left = list_differences(replace(self.run, port=trace))
+                left = _list_faults(replace(self.run, port=trace), self.stage, self.noise)
                 stays = {one.key for one in left if one.gap.relative > self.known.get(one.key, 0.0)}
                 return not self.known.keys() <= stays
         except (NotAppliedError, ModelFailure):
             return False
         except Exception:  # other modules, other tensors: the pair's judgement tells
             return True
+
+
+def _list_faults(run: PinnedRun, stage: str, noise: float) -> list[Place]:
+    """Return what differs in a run on the reference's numbers, forward or backward."""
+    return [*list_differences(run)] if stage == "forward" else find_backward_faults(run, noise)
 
 
 @dataclass(frozen=True)
@@ -91,8 +102,8 @@ class RunProbe:
 def make_probe(
     bench: Bench, texts: Texts, fault: Fault, before: Outcome
 ) -> Probe | RunProbe | None:
-    """Return the quick look at a fault of the forward pass in eval mode; None where there is none."""
-    if fault[0] != "forward":
+    """Return the quick look at a fault that a pass in eval mode shows; None where there is none."""
+    if fault[0] not in ("forward", "backward"):
         return None
     if not before.ran:
         raises = RunProbe(bench)
@@ -105,11 +116,12 @@ def make_probe(
             runner = pair_models(given.reference, port, given.inputs, "float64", given.name_map,
                                  given.copy_weights, findings)  # fmt: skip
             done = compare_pass(runner, runner.expected, False, until_one_differs=True)
-            if done.outputs_ok:
+            if fault[0] == "forward" and done.outputs_ok:
                 return None
             run, _ = run_pinned(runner, done)
-            known = {fault.key: fault.residue for fault in list_differences(run)}
-            return Probe(bench, runner, run, known) if known else None
+            found = _list_faults(run, fault[0], done.outputs_noise)
+            known = {fault.key: fault.residue for fault in found}
+            return Probe(fault[0], bench, runner, run, known, done.outputs_noise) if known else None
     except (NotAppliedError, ModelFailure, ReprodError):
         return None
 

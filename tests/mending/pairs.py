@@ -73,6 +73,7 @@ FAULTS = {
     "a call left out": ("h = self.norm(x)\n            scores = self.query(h) @ self.key(h).transpose([", (
         "h = x\n            scores = self.query(h) @ self.key(h).transpose([")),
     "a summand left out": (" + x  # the residual", "  # the residual"),
+    "another length": (" + x  # the residual", " + x * (x.shape[1] / 5)  # the residual"),
     "a function": ("paddle.tanh", "F.sigmoid"),
     "another variable": ("F.softmax(scores, axis=-1) @ h", "F.softmax(scores, axis=-1) @ x"),
     "a bias": ("self.proj = nn.Linear(6, 6)", "self.proj = nn.Linear(6, 6, bias_attr=False)"),

@@ -91,6 +91,9 @@ class LineFinder:
         The line is then where the module is made, as it is where a setting of the module differs.
         """
         lines = self._find(fault)
+        if fault.stage == "forward" and not (lines.words or lines.is_proven):
+            made = self._experiment.find_other_table(fault.place[1])
+            lines = lines if made is None or made[1] is None else Lines(*made)
         condition = find_decision(lines.paddle) if lines.paddle is not None else ""
         decided = f"it is decided by `{condition}`" if condition else ""
         return replace(lines, words=". ".join(filter(None, [lines.words, decided])))
@@ -162,14 +165,9 @@ class LineFinder:
             return None
         inside = [one for one in self._traces[1].operations if one.call == scope.theirs.key]
         switch = self._experiment.explain_switch(fault, scope, inside)
-        if switch is not None:
-            return Lines(ours, switch[1], remedy=switch[2], is_proven=True)
-        made = (
-            None
-            if found is not None and found.is_sure
-            else self._experiment.find_other_table(fault.place[1])
-        )
-        return None if made is None else Lines(*made)
+        if switch is None:
+            return None
+        return Lines(ours, switch[1], remedy=switch[2], is_proven=True)
 
     def _is_in_user_code(self, found: Difference, path: str) -> bool:
         """Tell whether the line stands in a file of the model's own classes, or in a function's body."""
