@@ -24,6 +24,9 @@ _WORKERS = 2  # at once; each takes one thread
 _HEADER = struct.Struct("<qq")  # the number of a task, and the bytes of its answer
 _END = -1
 _IDLE = 20  # times the patience: what a copy may take by the clock
+_LOOK = 1.0  # seconds between two looks at a copy
+_ASLEEP = 15
+"""looks in a row at which a copy sleeps: a kernel that waits for threads which were not copied never wakes"""
 Task = Any
 Work = Callable[[Task], Any]
 
@@ -157,13 +160,26 @@ def _limit_time(patience: float) -> None:
 def _read(worker: _Worker, patience: float) -> tuple[int, Any] | None:
     """Return a worker's next answer and its number; None if it ended or takes too long."""
     assert worker.pipe is not None
-    ready, _, _ = select.select([worker.pipe], [], [], patience)
-    header = _take(worker.pipe, _HEADER.size) if ready else b""
+    end, asleep = time.monotonic() + patience, 0
+    while not select.select([worker.pipe], [], [], _LOOK)[0]:
+        asleep = asleep + 1 if _sleeps(worker.process) else 0
+        if asleep >= _ASLEEP or time.monotonic() > end:
+            return None
+    header = _take(worker.pipe, _HEADER.size)
     if len(header) < _HEADER.size:
         return None
     number, size = _HEADER.unpack(header)
     content = _take(worker.pipe, size)
     return (number, pickle.loads(content)) if len(content) == size else None
+
+
+def _sleeps(process: int) -> bool:
+    """Tell whether no thread of a process computes or waits for a processor; False where nothing tells."""
+    try:
+        stats = [path.read_text() for path in Path(f"/proc/{process}/task").glob("*/stat")]
+    except OSError:
+        return False
+    return bool(stats) and all(stat.rpartition(") ")[2][:1] == "S" for stat in stats)
 
 
 def _take(pipe: BinaryIO, size: int) -> bytes:

@@ -57,6 +57,15 @@ def test_a_task_that_ends_its_process_fails_alone(
     assert [one and one[0] for one in found] == ["a", FAILED, "b", "c", FAILED]  # type: ignore[index]
 
 
+def test_a_task_that_sleeps_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reprod_align.explain.workers._LOOK", 0.05)
+    monkeypatch.setattr("reprod_align.explain.workers._ASLEEP", 10)
+    began = time.monotonic()
+    found = list(answers(["a", "wait", "b"]))  # else ten seconds
+    assert [one and one[0] for one in found] == ["a", FAILED, "b"]  # type: ignore[index]
+    assert time.monotonic() - began < 8
+
+
 def test_whoever_stops_early_leaves_no_process_behind() -> None:
     running = answers(["a", *["hang"] * 4])
     _, process = next(running)  # type: ignore[misc]
