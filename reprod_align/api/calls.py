@@ -453,6 +453,7 @@ torch.nn.functional.cross_entropy(input, target, ignore_index, reduction, label_
 torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias) = paddle.nn.functional.interpolate(input, size=[size], scale_factor=scale_factor, mode=mode, align_corners=align_corners)
 torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias) = paddle.nn.functional.interpolate(input, size=[size, size], scale_factor=scale_factor, mode=mode, align_corners=align_corners)
 torch.nn.functional.interpolate(input, size=None, scale_factor, mode, align_corners, recompute_scale_factor, antialias) = paddle.nn.functional.interpolate(input, scale_factor=[scale_factor], mode=mode, align_corners=align_corners)
+torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias) = resize_smoothly(input, size, mode)
 torch.divide(input, other) = input / other
 torch.true_divide(input, other) = input / other
 torch.multiply(input, other) = input * other

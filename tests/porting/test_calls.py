@@ -429,3 +429,36 @@ def test_what_only_pytorch_can_be_asked_and_what_a_helper_says(source: Source) -
     assert "__torch_" not in made.text
     assert "cudnn" not in made.text and "from contextlib import nullcontext" in made.text
     compile(made.text, "port", "exec")
+
+
+HANDED_ON = """
+from contextlib import nullcontext
+from functools import partial
+import torch
+from torch import nn
+from torch.amp import autocast
+
+class Net(nn.Module):
+    def __init__(self, stops=True):
+        super().__init__()
+        self.layer, self.keep = nn.Linear(4, 4), torch.detach if stops else nn.Identity()
+        self.context = partial(autocast, "cuda", enabled=False)
+
+    def forward(self, x, n):
+        with self.context():
+            y = self.layer(x)
+        d = torch.get_default_dtype()
+        y = y + self.keep(y) if d.is_floating_point and torch.finfo(d).bits > 16 else y
+        small = nn.functional.interpolate(y.reshape(1, 1, 3, 4), size=(2, 3), mode="bicubic", antialias=True)
+        return torch.cat([y, n], 1), small
+"""
+
+
+def test_functions_that_are_handed_on_stay_where_they_are(source: Source) -> None:
+    made = draft.write_draft(source, INPUTS, HANDED_ON)
+    assert not (made.left or made.unproven or made.rounded), (made.left, made.unproven)
+    assert "self.keep(y)" in made.text and "return input.detach()" in made.text
+    assert "self.context = partial(autocast," in made.text and "def autocast(" in made.text
+    assert "d = getattr(paddle, paddle.get_default_dtype())" in made.text
+    assert "one.astype(y.dtype) for one in [y, n]" in made.text
+    assert "resize_smoothly(y.reshape(1, 1, 3, 4), (2, 3), 'bicubic')" in made.text

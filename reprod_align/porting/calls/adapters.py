@@ -564,6 +564,22 @@ def pad_or_cut(x, pad, mode="constant", value=0.0):
         x = paddle.slice(x, [axis], [max(-first, 0)], [x.shape[axis] + min(last, 0)])
     return paddle.compat.nn.functional.pad(x, [max(one, 0) for one in pad], mode=mode, value=value)
 ''',
+    "resize_smoothly": '''
+def resize_smoothly(x, size, mode):
+    """Resize images (B, C, H, W), bilinear or bicubic, with antialias: a wider window where they shrink."""
+    for axis, (before, after) in enumerate(zip(x.shape[2:], size), 2):
+        scale = before / after
+        places = (paddle.arange(after, dtype=x.dtype) + 0.5) * scale
+        far = (paddle.arange(before, dtype=x.dtype) + 0.5 - places.unsqueeze(1)).abs() / max(scale, 1.0)
+        weight = (1 - far).clip(min=0)
+        if mode == "bicubic":
+            near = (1.5 * far - 2.5) * far**2 + 1
+            weight = paddle.where(far < 1, near, -0.5 * (((far - 5) * far + 8) * far - 4))
+            weight = weight * (far < 2).astype(x.dtype)
+        weight = weight / weight.sum(axis=1, keepdim=True)
+        x = paddle.moveaxis(paddle.moveaxis(x, axis, -1) @ weight.T, -1, axis)
+    return x
+''',
     "drawn": '''
 def drawn(tensor, draw, *arguments, **named):
     """Draw a tensor's values in place, and return it."""
@@ -618,6 +634,19 @@ def reset_norm(layer):
 """functions that rows are written with"""
 
 
+PASSED_AROUND: Final = {
+    "torch.autocast": '''
+def {name}(device_type, dtype=None, enabled=True, cache_enabled=None):
+    """Automatic mixed precision, with PyTorch's arguments."""
+    return paddle.amp.auto_cast(enable=enabled, dtype=dtype or "float16")
+''',
+    "torch.cuda.amp.autocast": '''
+def {name}(enabled=True, dtype=None, cache_enabled=True):
+    """Automatic mixed precision, with PyTorch's arguments."""
+    return paddle.amp.auto_cast(enable=enabled, dtype=dtype or "float16")
+''',
+}
+"""what a row says where it is called, and cannot say where it is handed on"""
 DRAWN: Final = "torch.nn.init."
 _DRAWN: Final = '''
 def {name}(tensor, *arguments, **named):
@@ -660,12 +689,18 @@ def write_adapter(public: str, name: str, rows: Sequence[ApiRow], needed: Mappin
     """
     if public in ADAPTERS:
         return _fill(ADAPTERS[public], needed, name=name)
+    if public in PASSED_AROUND:
+        return _fill(PASSED_AROUND[public], needed, name=name)
     held = find_object(public)
     if public.startswith(DRAWN):
         return _fill(_DRAWN, needed, name=name, target=f"paddle{public.removeprefix('torch')}")
     parameters = _list_parameters(held)
     if not rows or any(one.kind is one.VAR_POSITIONAL for one in parameters):
         return ""
+    if not parameters and not isinstance(held, type):  # of a builtin nothing is known
+        parameters = [inspect.Parameter(one, inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                                        default=None if at else inspect.Parameter.empty)
+                      for at, one in enumerate(rows[0].arguments)]  # fmt: skip
     known = {one.name for one in parameters}
     row = next((one for one in rows if set(one.arguments) <= known), None)
     if row is None:
@@ -677,9 +712,9 @@ def write_adapter(public: str, name: str, rows: Sequence[ApiRow], needed: Mappin
     body = fill(row, {argument: argument for argument in row.arguments})
     if body is None:
         return ""
+    target, _, inside = body.partition("(")
     if not isinstance(held, type):
         return f"def {name}({arguments}):\n    return {body}"
-    target, _, inside = body.partition("(")
     return (
         f'class {name}({target}):\n    """Paddle\'s layer with PyTorch\'s arguments."""\n\n'
         f"    def __init__(self, {arguments}):\n        super().__init__({inside}"

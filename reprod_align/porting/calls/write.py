@@ -181,6 +181,11 @@ class _Writer(Rewriter):
         if target:
             return target
         held = find_object(name)
+        handed_on = (
+            public in read_rows() and not self._is_called(node) and not isinstance(held, type)
+        )
+        if handed_on and (adapter := self.definitions.adapt(public)):
+            return adapter
         if (held is not None or exists(name)) and is_literal(repr(held)):
             return repr(held)
         if isinstance(held, type) and self._is_compared(node):
@@ -429,7 +434,8 @@ class _Writer(Rewriter):
         """Write the first candidate that gives what was recorded; of none that does, the first."""
         node, public = callee.node, callee.public
         known = public.startswith("Tensor.") or public in read_rows()
-        if not callee.static and (callee.receiver is None or not known):
+        handed_on = public.startswith("torch.")  # a function that an attribute holds is no method
+        if not callee.static and (callee.receiver is None or not known or handed_on):
             return None
         candidates = self.proposer.list_candidates(callee)
         label = f"line {node.lineno}: {public}"
