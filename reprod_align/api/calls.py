@@ -497,6 +497,7 @@ torch.is_autocast_enabled() = False
 torch.onnx.is_in_onnx_export() = False
 torch._dynamo.is_compiling() = False
 torch.is_complex(input) = input.is_complex()
+torch.real(input) = input
 torch._assert(condition, message) = None
 torch.nn.Transformer.generate_square_subsequent_mask(sz) = paddle.triu(paddle.full([sz, sz], float("-inf")), diagonal=1)
 torch.utils.checkpoint.checkpoint(function, *args, use_reentrant) = paddle.distributed.fleet.utils.recompute(function, *args)

@@ -108,6 +108,7 @@ def test_the_error_of_the_recording_is_kept(source: Source) -> None:
             },
             "(stride, 3, 2, padding=(padding, 0))",
         ),
+        ("torch.cat", {"tensors": "[a]"}, "paddle.concat([a])"),
         ("torch.meshgrid", {"tensors": "a, *b, ", "indexing": "'ij'"}, "paddle.meshgrid(a, *b)"),
         (
             "torch.nn.LSTM",
@@ -119,6 +120,16 @@ def test_the_error_of_the_recording_is_kept(source: Source) -> None:
 def test_a_row_is_filled_with_the_arguments(name: str, given: dict[str, str], text: str) -> None:
     made = slots.fill(rows.read_rows()[name][0], given)
     assert made is not None and text in made
+
+
+def test_an_element_of_a_list_is_read_where_it_is_written_out() -> None:
+    joined = [row for row in rows.read_rows()["torch.cat"] if "tensors[1].dtype" in row.target]
+    texts = {
+        given: slots.fill(joined[0], {"tensors": given}) for given in ("[a, b]", "[a]", "[*a, b]")
+    }
+    assert texts["[a, b]"] == "paddle.concat([one.astype(b.dtype) for one in [a, b]])"
+    assert texts["[a]"] and "[a][1].dtype" in texts["[a]"]  # it is tried, and raises
+    assert texts["[*a, b]"] and "[*a, b][1].dtype" in texts["[*a, b]"]
 
 
 def test_every_layer_of_the_table_is_in_paddle() -> None:

@@ -303,8 +303,11 @@ def _fold(node: ast.expr) -> ast.expr:
     if isinstance(node, ast.IfExp) and isinstance(node.test, ast.Constant):
         return node.body if node.test.value else node.orelse
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Tuple | ast.List):
-        if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int):
-            return node.value.elts[node.slice.value]
+        at = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        before = node.value.elts[: at + 1] if isinstance(at, int) else []
+        if isinstance(at, int) and len(before) > at >= 0:
+            if not any(isinstance(one, ast.Starred) for one in before):
+                return node.value.elts[at]
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         if isinstance(node.operand, ast.Constant):
             return ast.Constant(not node.operand.value)

@@ -472,7 +472,8 @@ class _Writer(Rewriter):
 
     def _put(self, node: ast.Call, candidate: Candidate) -> list[Edit]:
         around = next(self.code.parents(node), None)
-        if self.scope.name(node.func).startswith(DRAWN) and not isinstance(around, ast.Expr):
+        name = self.scope.name(node.func)
+        if name.startswith(DRAWN) and name.endswith("_") and not isinstance(around, ast.Expr):
             return [self.code.replace(node, self._return_drawn(node, candidate))]
         if candidate.plain:
             edits = [self.code.replace(node.func, candidate.plain)]
