@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from functools import cache
 from importlib import metadata
 from multiprocessing import Pipe
@@ -147,12 +148,9 @@ def answer(task: bytes) -> bytes:
 
 
 def _serve(pipe: "Connection[Any, Any]") -> None:
-    while True:
-        try:
-            task = pipe.recv_bytes()
-        except EOFError:
-            return
-        pipe.send_bytes(answer(task))
+    with suppress(EOFError, OSError):  # the worker has ended
+        while True:
+            pipe.send_bytes(answer(pipe.recv_bytes()))
 
 
 if __name__ == "__main__":

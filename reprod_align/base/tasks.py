@@ -115,7 +115,7 @@ class Workers:
                 address = stack.enter_context(
                     LocalCluster(
                         n_workers=self.jobs, threads_per_worker=1, memory_limit=0,
-                        dashboard_address=None, silence_logs=logging.CRITICAL,
+                        dashboard_address=":0", silence_logs=logging.CRITICAL,
                     )
                 )  # fmt: skip
             try:
