@@ -8,6 +8,7 @@ from reprod_align.alignment.layouts import try_alternatives
 from reprod_align.alignment.leftovers import add_differing_weights
 from reprod_align.alignment.pairing import Pairing, make_pairing
 from reprod_align.alignment.runner import SEED, Runner
+from reprod_align.base.text import is_within
 from reprod_align.errors import ReprodError
 from reprod_align.match import (
     Evidence,
@@ -23,6 +24,8 @@ from reprod_align.model.side import Inputs, ModelFailure, Side
 from reprod_align.model.trace import Trace
 from reprod_align.model.watch import Keep
 from reprod_align.randomness import KeyedDraws
+
+import numpy as np
 
 
 def pair_models(
@@ -210,7 +213,11 @@ def share_draws(runner: Runner) -> Runner:
 def _note_unpaired_outputs(
     pairing: Pairing, reference: Trace, port: Trace, findings: Findings
 ) -> None:
-    """Remark on outputs without a counterpart; a list that lost some of its tensors is a finding."""
+    """Remark on outputs without a counterpart.
+
+    A list that lost some of its tensors is a finding, and an output of a module that the port has too,
+    with its weights, and does not call.
+    """
     pairs = pairing.outputs or ()
     paired, met = {pair.expected for pair in pairs}, {pair.actual for pair in pairs}
     missing = [at for at in reference.outputs if at not in paired and at not in port.values]
@@ -224,6 +231,14 @@ def _note_unpaired_outputs(
                 f"of them in Paddle: {', '.join(left)} is missing"
             )
             findings.add("forward", "", "", text, kind="output-missing")
+    idle = {at: found for at in missing if (found := _find_idle(pairing, reference, port, at))}
+    for at, (ours, theirs) in idle.items():
+        text = (
+            f"PyTorch's output {at or 'itself'} comes from here; the Paddle model has this module and "
+            "its weights, does not call it, and has no such output"
+        )
+        findings.add("forward", ours, theirs, text, kind="output-missing")
+    missing = [at for at in missing if at not in idle]
     if missing:
         text = f"outputs of the PyTorch model without a counterpart: {_list_outputs(missing)}"
         findings.leave_unjudged("output", text)
@@ -231,6 +246,21 @@ def _note_unpaired_outputs(
     if extra and pairs:
         text = f"outputs of the Paddle model without a counterpart: {_list_outputs(extra)}"
         findings.leave_unjudged("output", text)
+
+
+def _find_idle(pairing: Pairing, reference: Trace, port: Trace, at: str) -> tuple[str, str] | None:
+    """Return the module that makes an output in PyTorch, if the port has it and its weights, all idle."""
+    called = {call.path for call in port.calls}
+    output = reference.outputs[at].array
+    for call in reference.calls[1:]:
+        theirs = pairing.modules.get(call.path)
+        if not theirs or theirs in called:
+            continue
+        loaded = any(is_within(name, theirs) for name in pairing.loaded_names)
+        made = (leaf.array for leaf in call.outputs.values())
+        if loaded and any(np.array_equal(array, output) for array in made):
+            return call.path, theirs
+    return None
 
 
 def _container(at: str) -> str:

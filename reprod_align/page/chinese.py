@@ -168,6 +168,9 @@ _PATTERNS: Final = [(re.compile(pattern), chinese) for pattern, chinese in (
     (r"[Ss]ettings differ: ", "设置不同："),
     (r"; set (\S+) in Paddle", r"；请在 Paddle 中设置 \1"),
     (r"which means (\S+) in PyTorch", r"相当于 PyTorch 的 \1"),
+    (r"PyTorch's output (\S+) comes from here; the Paddle model has this module and its weights, does "
+     r"not call it, and has no such output",
+     r"PyTorch 的输出 \1 来自此处；Paddle 模型有这个模块及其权重，但没有调用它，也没有这个输出"),
     (r"(\S+) holds (\d+) layers? in Paddle and (\d+) in PyTorch",
      r"\1 在 Paddle 中有 \2 层，在 PyTorch 中有 \3 层"),
     (r"it is decided by (`[^`]*`)", r"由 \1 决定"),

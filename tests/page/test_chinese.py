@@ -52,6 +52,11 @@ def test_verdicts_and_stages_have_a_chinese_word(word: str) -> None:
             "PyTorch 取的是 norm 的输出在第 1 轴上的平均值（不计 padding），Paddle 取的是第 1 轴上的平均值",
         ),
         (
+            "PyTorch's output pooled comes from here; the Paddle model has this module and its weights, "
+            "does not call it, and has no such output",
+            "PyTorch 的输出 pooled 来自此处；Paddle 模型有这个模块及其权重，但没有调用它，也没有这个输出",
+        ),
+        (
             "Paddle calls `x.reshape(shape=(-1, 2)); y` here, and PyTorch does not",
             "Paddle 在此处调用了 `x.reshape(shape=(-1, 2)); y`，PyTorch 没有",
         ),
