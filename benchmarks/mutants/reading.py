@@ -23,7 +23,7 @@ _INSIDE: Final = rf"{_CODE} in Paddle, \w+ inside {_CODE}"
 _INSTEAD: Final = rf"{_CODE} in place of {_CODE} gives PyTorch's numbers"
 _COMES_FROM: Final = rf"the \w+ comes from {_CODE}"
 _PASSES_ON: Final = r"the output of (\w+)"
-_DECIDED: Final = rf"it is decided by {_CODE}"
+_DECIDED: Final = rf"{_CODE} decides it"
 _SETTING: Final = r"(?:Settings differ: |; )(\w+): (?:PyTorch|kind)"
 _VALUE: Final = r"(\w+) is \S+ in Paddle: \S+ gives PyTorch's numbers"
 # what the words of a cause state, where they quote no code; a group is the name of a call

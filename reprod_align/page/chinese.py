@@ -173,7 +173,7 @@ _PATTERNS: Final = [(re.compile(pattern), chinese) for pattern, chinese in (
      r"PyTorch 的输出 \1 来自此处；Paddle 模型有这个模块及其权重，但没有调用它，也没有这个输出"),
     (r"(\S+) holds (\d+) layers? in Paddle and (\d+) in PyTorch",
      r"\1 在 Paddle 中有 \2 层，在 PyTorch 中有 \3 层"),
-    (r"it is decided by (`[^`]*`)", r"由 \1 决定"),
+    (r"(`[^`]*`) decides it", r"由 \1 决定"),
     (r"(`[^`]*`) in place of (`[^`]*`) gives PyTorch's numbers", r"以 \1 代替 \2，即得 PyTorch 的数值"),
     (r"\(see (`[^`]*`)\)", r"（参见 \1）"),
     (r"\(Paddle: ([^)]*)\)", r"（Paddle：\1）"),

@@ -146,7 +146,7 @@ def _tell_choice(
 ) -> Finding:
     """Return a finding with what the line decides that makes what differs: which layer, or how many."""
     condition = find_decision(line) if line is not None else ""
-    decided = f"it is decided by `{condition}`" if condition else _count_layers(finding, pairing)
+    decided = f"`{condition}` decides it" if condition else _count_layers(finding, pairing)
     if not decided:
         return finding
     cause = ". ".join(filter(None, [finding.cause, decided]))

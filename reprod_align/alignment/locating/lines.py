@@ -95,7 +95,7 @@ class LineFinder:
             made = self._experiment.find_other_table(fault.place[1])
             lines = lines if made is None or made[1] is None else Lines(*made)
         condition = find_decision(lines.paddle) if lines.paddle is not None else ""
-        decided = f"it is decided by `{condition}`" if condition else ""
+        decided = f"`{condition}` decides it" if condition else ""
         return replace(lines, words=". ".join(filter(None, [lines.words, decided])))
 
     def _find(self, fault: Fault) -> Lines:

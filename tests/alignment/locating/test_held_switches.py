@@ -16,7 +16,7 @@ FAULTS = {
     "switch of a module": ("scaled=True,\n", "scaled=False,\n", "scaled is False in Paddle: True gives"),
     "number of a constructor": (
         "self.narrow = 0.25", "self.narrow = 0.5", "narrow is 0.5 in Paddle: 0.25 gives"),
-    "choice in a constructor": ("if d == 8", "if d != 8", "it is decided by `d != 8`"),
+    "choice in a constructor": ("if d == 8", "if d != 8", "`d != 8` decides it"),
     "condition negated": ("mask is not None", "mask is None", "gives PyTorch's numbers"),
     "one of two conditions": ("x.ndim == 3", "x.ndim != 3", "gives PyTorch's numbers"),
     "mask subtracted": ("scores + mask", "scores - mask", "it raises the scores that PyTorch hides"),
