@@ -75,9 +75,7 @@ def test_an_edit_that_was_proven_names_its_code() -> None:
 
 
 def test_what_a_finding_says_of_a_condition_a_number_and_a_summand_is_read() -> None:
-    told = tell(
-        EVIDENCE + "the function is relu in Paddle and gelu in PyTorch. `not f` decides it"
-    )
+    told = tell(EVIDENCE + "the function is relu in Paddle and gelu in PyTorch. `not f` decides it")
     assert judge(make_cause("branch"), ("not f",), told) == "right"
     told = tell(EVIDENCE + "scale is 0.125 in Paddle: 0.5 gives PyTorch's numbers")
     assert judge(make_cause("constant"), (), told) == "right"
