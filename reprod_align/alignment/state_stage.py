@@ -200,8 +200,9 @@ def _faithful_value(
     """Return what Paddle's layer holds after the step in which PyTorch's started from `before`, (C,).
 
     Beside it stands what rounding can leave of it where the values of a mean cancel. name: of PyTorch's
-    buffer. None for any other buffer, or where the step is not known (a cumulative average, inputs that
-    were not kept).
+    buffer. A class of the user's may lay its input out anew: then the batch's statistic is the one that
+    PyTorch's step added. None for any other buffer, or where the step is not known (a cumulative average,
+    inputs that were not kept, several calls of such a class).
     """
     owner, _, role = name.rpartition(".")
     momentum = info.modules[owner].values.get("momentum")
@@ -214,8 +215,15 @@ def _faithful_value(
         if not call.inputs:
             return None
         values = next(iter(call.inputs.values())).array
-        axes = tuple(axis for axis in range(values.ndim) if axis != 1)
-        batch = values.mean(axes) if role == "running_mean" else values.var(axes)
+        if values.shape[1:2] == before.shape:
+            axes = tuple(axis for axis in range(values.ndim) if axis != 1)
+            batch = values.mean(axes) if role == "running_mean" else values.var(axes)
+        elif len(calls) == 1 and reference.buffers[name].shape == before.shape:
+            batch = (reference.buffers[name] - (1 - momentum) * before) / momentum
+            each = values.size // max(1, before.size)
+            batch = batch * (each - 1) / each if role == "running_var" else batch
+        else:
+            return None
         statistic = keep * statistic + (1 - keep) * batch
         if role == "running_mean":  # squares do not cancel
             floor += (1 - keep) * FLOOR * float(np.abs(values).max(initial=0.0))

@@ -229,6 +229,28 @@ class PaddleLazy(paddle.nn.Layer):
         return x + 2.0 * x.shape[0]
 
 
+def flatten_around(norm: type, momentum: float) -> Any:
+    class Flat(norm):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            return super().forward(x.reshape([x.shape[0], -1])).reshape(x.shape)
+
+    return Flat(15, momentum=momentum)
+
+
+@pytest.mark.parametrize("momentum", [0.9, 0.8])
+def test_a_batch_norm_whose_class_flattens_its_input_is_judged_by_pytorchs_step(
+    momentum: float,
+) -> None:
+    torch.manual_seed(0)
+    ours = torch.nn.Sequential(torch.nn.Linear(3, 5), flatten_around(torch.nn.BatchNorm1d, 0.1))
+    theirs = paddle.nn.Sequential(
+        paddle.nn.Linear(3, 5), flatten_around(paddle.nn.BatchNorm1D, momentum)
+    )
+    report = align(ours, theirs, (np.random.default_rng(0).normal(size=(4, 3, 3)),))
+    kinds = [found.kind for found in report.findings]
+    assert kinds == ([] if momentum == 0.9 else ["running-statistics"])
+
+
 @pytest.mark.parametrize("value", [1.0, 2.0])
 def test_a_buffer_that_a_call_replaces_by_one_of_another_shape_is_compared(value: float) -> None:
     pair = TorchNet(last=TorchLazy()), PaddleNet(last=PaddleLazy(value))
