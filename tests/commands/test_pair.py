@@ -115,9 +115,9 @@ def test_sections_are_judged_with_the_weights_of_a_file(
     weights = {"0.weight": torch.ones(2, 3), "0.bias": torch.zeros(2)}
     torch.save(weights, tmp_path / "weights.bin")
     file.write_text(f"torch_weights = 'weights.bin'\n{FILE}")
-    state = tmp_path / "state.json"
+    state = tmp_path / "state"
     assert run(pair, file, "--sections", "10", "--state", state) == 0
-    assert state.is_file()
+    assert list(state.iterdir())
     assert "by section" in capsys.readouterr().out
     file.write_text(f"torch_weights = 'weights.bin'\ncopy_weights = False\n{FILE}")
     with pytest.raises(ReprodError, match="go together"):

@@ -114,7 +114,7 @@ try:
 except SystemExit as end:
     code = end.code"""
 API = """import reprod_align.api.pages as pages
-pages.run = lambda entry: pages.EntryOutcome("equal", "visible")
+pages.run_entry = lambda entry: pages.EntryOutcome("equal", "visible")
 """
 PORT = ("port", "net.py", "--torch", "net:Net()", "--inputs", "net:inputs", "--out", "ported")
 CONVERT = ("convert", "a.bin", "w.pdparams", "--pair", "mine.py")
