@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Final
 
-from reprod_align.base import FRAMEWORKS
+from reprod_align.base import FRAMEWORKS, find_version
 from reprod_align.base.console import quieten, without_warnings
 from reprod_align.base.difference import gap
-from reprod_align.page import find_version
 
 import numpy as np
 

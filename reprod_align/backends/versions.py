@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
+from reprod_align.base import find_version
 from reprod_align.errors import MissingNameError, ReprodError
-from reprod_align.page import find_version
 
 OLDEST: Final[Mapping[str, tuple[int, int]]] = {"torch": (2, 2), "paddlepaddle": (2, 6)}
 """what is older is refused; docs/versions.md says which versions were run"""

@@ -14,12 +14,12 @@ import sys
 import threading
 from contextlib import suppress
 from functools import cache
-from importlib import metadata
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
 
+from reprod_align.base import find_version
 from reprod_align.base.console import (
     end_with_parent,
     quieten,
@@ -46,14 +46,7 @@ def digest_judge() -> str:
     root = Path(__file__).resolve().parents[1]
     sources = [(file.relative_to(root).as_posix(), file) for file in root.rglob("*.py")]
     texts = [part for name, file in sorted(sources) for part in (name, file.read_bytes())]
-    return digest(*map(_find_version, _PACKAGES), *texts)
-
-
-def _find_version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""
+    return digest(*map(find_version, _PACKAGES), *texts)
 
 
 # ---------------------------------------------------------------------- in a worker

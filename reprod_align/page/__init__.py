@@ -11,11 +11,11 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import reprod_align
+from reprod_align.base import find_version
 from reprod_align.base.text import table
 
 
@@ -266,14 +266,6 @@ def describe_run() -> list[tuple[str, str]]:
 def list_versions() -> dict[str, str]:
     """Return the versions of the packages that results depend on, as far as they are installed."""
     return {name: found for name in PACKAGES if (found := find_version(name))}
-
-
-def find_version(package: str) -> str:
-    """Return the version of an installed package; "" if there is none."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""
 
 
 def _describe_command() -> str:

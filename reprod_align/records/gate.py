@@ -21,13 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reprod_align.base import FRAMEWORKS
+from reprod_align.base import FRAMEWORKS, find_version
 from reprod_align.base.blocks import Array, read_span
 from reprod_align.base.difference import INEXACT, Difference, dtype_kind
 from reprod_align.base.files import write_json, write_text
 from reprod_align.base.text import shorten_path
 from reprod_align.errors import MissingInputError, ReprodError, describe_error, join_lines, one_line
-from reprod_align.page import find_version
 from reprod_align.records import NamedArrays, load_record, unread_items
 from reprod_align.records.compare import (
     OFFICIAL,

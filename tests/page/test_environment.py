@@ -3,7 +3,8 @@
 import re
 
 from reprod_align import page
-from reprod_align.page import describe_run, find_version
+from reprod_align.base import find_version
+from reprod_align.page import describe_run
 
 import numpy as np
 import pytest
