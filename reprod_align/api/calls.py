@@ -122,6 +122,7 @@ torch.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps) = pad
 torch.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps) = paddle.nn.functional.layer_norm(input, normalized_shape, epsilon=eps) * weight
 torch.nn.functional.group_norm(input, num_groups, weight, bias, eps) = paddle.nn.functional.group_norm(input, num_groups, weight=paddle.ones([input.shape[1]], input.dtype), bias=paddle.zeros([input.shape[1]], input.dtype), epsilon=eps)
 torch.nn.functional.batch_norm(input, running_mean, running_var, weight, bias, training=False, momentum=0.1, eps) = paddle.nn.functional.batch_norm(input, running_mean, running_var, weight, bias, training=training, momentum=1 - momentum, epsilon=eps)
+torch.nn.functional.batch_norm(input, running_mean=None, running_var=None, weight=None, bias=None, training=True, momentum, eps) = paddle.nn.functional.batch_norm(input, paddle.zeros([input.shape[1]], input.dtype), paddle.ones([input.shape[1]], input.dtype), weight, bias, training=True, epsilon=eps)
 torch.nn.functional.normalize(input, p, dim, eps) = paddle.nn.functional.normalize(input, p=p, axis=dim, epsilon=eps)
 torch.nn.functional.normalize(input, p=2.0, dim=1, eps=1e-12) = input / paddle.linalg.norm(input, p=p, axis=dim, keepdim=True).clip(min=eps)
 torch.nn.functional.max_pool#d(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices) = paddle.nn.functional.max_pool#d(input, kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, return_mask=return_indices)
@@ -262,6 +263,7 @@ torch.roll(input, shifts, dims) = paddle.roll(input, shifts, axis=dims)
 Tensor.roll(shifts, dims) = self.roll(shifts, axis=dims)
 torch.flip(input, dims) = paddle.flip(input, axis=dims)
 Tensor.flip(dims) = self.flip(axis=dims)
+Tensor.flip(*dims) = self.flip([*dims])
 torch.tensor(data, dtype, device, requires_grad) := paddle.to_tensor(data, dtype=dtype)
 torch.as_tensor(data, dtype, device) := paddle.to_tensor(data, dtype=dtype)
 torch.from_numpy(ndarray) := paddle.to_tensor(ndarray)
@@ -453,7 +455,9 @@ torch.nn.functional.cross_entropy(input, target, ignore_index, reduction, label_
 torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias) = paddle.nn.functional.interpolate(input, size=[size], scale_factor=scale_factor, mode=mode, align_corners=align_corners)
 torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias) = paddle.nn.functional.interpolate(input, size=[size, size], scale_factor=scale_factor, mode=mode, align_corners=align_corners)
 torch.nn.functional.interpolate(input, size=None, scale_factor, mode, align_corners, recompute_scale_factor, antialias) = paddle.nn.functional.interpolate(input, scale_factor=[scale_factor], mode=mode, align_corners=align_corners)
-torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias) = resize_smoothly(input, size, mode)
+torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias) = resize_in_dtype(input, size=size, scale_factor=scale_factor, mode=mode, align_corners=align_corners, antialias=antialias)
+torch.nn.functional.adaptive_avg_pool#d(input, output_size) = adaptive_average(input, #, output_size)
+torch.nn.functional.avg_pool#d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) = average_pool(input, #, kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad, divisor_override=divisor_override)
 torch.divide(input, other) = input / other
 torch.true_divide(input, other) = input / other
 torch.multiply(input, other) = input * other
@@ -548,6 +552,9 @@ NAMES: Final[Mapping[str, str]] = {
     "torch.nn.modules.loss._Loss": "paddle.nn.Layer", "torch.optim.Optimizer": "paddle.optimizer.Optimizer",
     "torch.distributions.Distribution": "paddle.distribution.Distribution",
     "torch.utils.data.SequentialSampler": "paddle.io.SequenceSampler",
+    **{f"torch.{one}": repr(one) for one in (
+        "strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc",
+    )},
     **{f"torch.utils.data.{one}": f"paddle.io.{one}" for one in (
         "Dataset", "IterableDataset", "ConcatDataset", "Subset", "random_split", "Sampler",
         "RandomSampler", "WeightedRandomSampler", "BatchSampler", "get_worker_info",

@@ -472,4 +472,5 @@ def test_functions_that_are_handed_on_stay_where_they_are(source: Source) -> Non
     assert "self.context = partial(autocast," in made.text and "def autocast(" in made.text
     assert "d = getattr(paddle, paddle.get_default_dtype())" in made.text
     assert "one.astype(y.dtype) for one in [y, n]" in made.text
-    assert "resize_smoothly(y.reshape(1, 1, 3, 4), (2, 3), 'bicubic')" in made.text
+    resized = "resize_in_dtype(y.reshape(1, 1, 3, 4), size=(2, 3), mode='bicubic', antialias=True)"
+    assert resized in made.text

@@ -398,26 +398,28 @@ class {name}({base}):
             lengths = lengths.index_select(packed.sorted_indices)
         return packed._replace(data={pack_padded_sequence}(made, lengths, batch_first).data), state
 '''
-_POOL: Final = '''
-class {name}({base}):
-    """A pool that takes the mean where it leaves one place: Paddle's backward pass divides in float32."""
+_ADAPTIVE_POOL: Final = '''
+class {{name}}({{base}}):
+    """A pool that averages in its input's dtype: Paddle's backward pass divides in float32."""
 
     def forward(self, x):
-        size = self._output_size
-        if any(one != 1 for one in (size if isinstance(size, (list, tuple)) else [size])):
-            return super().forward(x)
-        return x.mean(axis=list(range(2, x.ndim)), keepdim=True)
+        return adaptive_average(x, {axes}, self._output_size)
 '''
-_WHOLE_POOL: Final = '''
-class {name}({base}):
-    """A pool that takes the mean where its window is the input: Paddle's backward pass divides in float32."""
+_AVERAGE_POOL: Final = '''
+class {{name}}({{base}}):
+    """A pool that averages in its input's dtype: Paddle's backward pass divides in float32."""
 
     def forward(self, x):
-        size = self.kernel_size if x.ndim == 3 else self.ksize
-        window = [size] * (x.ndim - 2) if isinstance(size, int) else list(size)
-        if window != list(x.shape[2:]):
-            return super().forward(x)
-        return x.mean(axis=list(range(2, x.ndim)), keepdim=True)
+        return average_pool(
+            x, {axes}, self.{size}, self.stride, self.padding, self.ceil_mode, not self.exclusive, {divisor}
+        )
+'''
+_UPSAMPLE: Final = '''
+class {name}({base}):
+    """A resizing that computes in its input's dtype: Paddle's kernels hold the weights in float32."""
+
+    def forward(self, x):
+        return resize_in_dtype(x, self.size, self.scale_factor, self.mode, self.align_corners)
 '''
 _OWN_STATISTICS: Final = '''
 class {name}({base}):
@@ -450,9 +452,12 @@ VARIANTS: Final = {
         f"torch.nn.{layer}": _ACTIVATION.format(layer=layer, result=result)
         for layer, result in _ACTIVATIONS.items()
     },
-    "torch.nn.AvgPool1d": _WHOLE_POOL,
-    "torch.nn.AvgPool2d": _WHOLE_POOL,
-    "torch.nn.AvgPool3d": _WHOLE_POOL,
+    "torch.nn.AvgPool1d": _AVERAGE_POOL.format(axes=1, size="kernel_size", divisor=None),
+    "torch.nn.AvgPool2d": _AVERAGE_POOL.format(axes=2, size="ksize", divisor="self.divisor"),
+    "torch.nn.AvgPool3d": _AVERAGE_POOL.format(axes=3, size="ksize", divisor="self.divisor"),
+    **{f"torch.nn.AdaptiveAvgPool{axes}d": _ADAPTIVE_POOL.format(axes=axes) for axes in (1, 2, 3)},
+    "torch.nn.Upsample": _UPSAMPLE,
+    "torch.nn.UpsamplingBilinear2d": _UPSAMPLE,
     "torch.nn.ZeroPad2d": '''
 class {name}({base}):
     """A pad that cuts where its number is negative, which Paddle refuses."""
@@ -463,9 +468,6 @@ class {name}({base}):
     "torch.nn.BatchNorm1d": _OWN_STATISTICS,
     "torch.nn.BatchNorm2d": _OWN_STATISTICS,
     "torch.nn.BatchNorm3d": _OWN_STATISTICS,
-    "torch.nn.AdaptiveAvgPool1d": _POOL,
-    "torch.nn.AdaptiveAvgPool2d": _POOL,
-    "torch.nn.AdaptiveAvgPool3d": _POOL,
     "torch.nn.CrossEntropyLoss": '''
 class {name}({base}):
     """A loss whose mean is over the targets that count, and that smooths labels in its input's dtype."""
@@ -564,19 +566,85 @@ def pad_or_cut(x, pad, mode="constant", value=0.0):
         x = paddle.slice(x, [axis], [max(-first, 0)], [x.shape[axis] + min(last, 0)])
     return paddle.compat.nn.functional.pad(x, [max(one, 0) for one in pad], mode=mode, value=value)
 ''',
-    "resize_smoothly": '''
-def resize_smoothly(x, size, mode):
-    """Resize images (B, C, H, W), bilinear or bicubic, with antialias: a wider window where they shrink."""
-    for axis, (before, after) in enumerate(zip(x.shape[2:], size), 2):
-        scale = before / after
-        places = (paddle.arange(after, dtype=x.dtype) + 0.5) * scale
-        far = (paddle.arange(before, dtype=x.dtype) + 0.5 - places.unsqueeze(1)).abs() / max(scale, 1.0)
+    "average_windows": '''
+def average_windows(x, windows):
+    """Average the last axes over windows (first, last, divisor): Paddle's gradient divides in float32."""
+    for axis, rows in enumerate(windows, x.ndim - len(windows)):
+        every = range(x.shape[axis])
+        weight = [[(first <= at < last) / divisor for at in every] for first, last, divisor in rows]
+        weight = paddle.to_tensor(weight, dtype=x.dtype)
+        x = paddle.moveaxis(paddle.moveaxis(x, axis, -1) @ weight.T, -1, axis)
+    return x
+''',
+    "average_pool": '''
+def average_pool(
+    x, axes, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+    divisor_override=None,
+):
+    """Average pooling over the last axes, in the input's dtype."""
+
+    def of(value, axis):
+        return value[axis % len(value)] if isinstance(value, (list, tuple)) else value
+
+    windows = []
+    for axis, size in enumerate(x.shape[-axes:]):
+        wide, pad = of(kernel_size, axis), of(padding, axis)
+        step, end = of(stride, axis) or wide, size + pad
+        starts = [
+            start for start in range(-pad, end, step)
+            if start + wide <= end or (ceil_mode and start - step + wide < end and start < size)
+        ]
+        rows = []
+        for start in starts:
+            first, last = max(start, 0), min(start + wide, size)
+            divisor = min(start + wide, end) - start if count_include_pad else last - first
+            rows.append((first, last, 1 if divisor_override else divisor))
+        windows.append(rows)
+    return average_windows(x, windows) / (divisor_override or 1)
+''',
+    "adaptive_average": '''
+def adaptive_average(x, axes, output_size):
+    """Average pooling to a size of the last axes, in the input's dtype; None leaves an axis as it is."""
+    windows = []
+    for axis, size in enumerate(x.shape[-axes:]):
+        count = output_size[axis] if isinstance(output_size, (list, tuple)) else output_size
+        count = size if count is None else count
+        bounds = [(at * size // count, -(-(at + 1) * size // count)) for at in range(count)]
+        windows.append([(first, last, last - first) for first, last in bounds])
+    return average_windows(x, windows)
+''',
+    "resize_in_dtype": '''
+def resize_in_dtype(
+    x, size=None, scale_factor=None, mode="nearest", align_corners=False, antialias=False
+):
+    """Resize (B, C, ...) axis by axis in the input's dtype: Paddle's kernels hold the weights in float32."""
+
+    def of(value, axis):
+        return value[axis - 2] if isinstance(value, (list, tuple)) else value
+
+    for axis in range(2, x.ndim):
+        before, factor = x.shape[axis], of(scale_factor, axis)
+        after = int(before * factor) if size is None else int(of(size, axis))
+        scale = before / after if factor is None else 1 / factor
+        places = paddle.arange(after, dtype=x.dtype)
+        if mode.startswith("nearest"):
+            rows = (places + (0.5 if mode == "nearest-exact" else 0.0)) * scale
+            x = x.index_select(rows.floor().astype("int64").clip(max=before - 1), axis)
+            continue
+        step = (before - 1) / max(after - 1, 1)
+        places = places * step if align_corners else (places + 0.5) * scale - 0.5
+        beyond = 0 if antialias else 2  # columns that repeat the first and the last one
+        columns = paddle.arange(-beyond, before + beyond)
+        far = (columns.astype(x.dtype) - places.unsqueeze(1)).abs()
+        far = far / max(scale, 1.0) if antialias else far
         weight = (1 - far).clip(min=0)
         if mode == "bicubic":
-            near = (1.5 * far - 2.5) * far**2 + 1
-            weight = paddle.where(far < 1, near, -0.5 * (((far - 5) * far + 8) * far - 4))
+            a = -0.5 if antialias else -0.75
+            near = ((a + 2) * far - (a + 3)) * far**2 + 1
+            weight = paddle.where(far < 1, near, a * (((far - 5) * far + 8) * far - 4))
             weight = weight * (far < 2).astype(x.dtype)
         weight = weight / weight.sum(axis=1, keepdim=True)
+        x = x.index_select(columns.clip(0, before - 1), axis)
         x = paddle.moveaxis(paddle.moveaxis(x, axis, -1) @ weight.T, -1, axis)
     return x
 ''',

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from reprod_align.api.calls import NAMES, ApiRow
@@ -20,10 +21,11 @@ from reprod_align.porting.calls.adapters import (
     write_inplace,
     write_variant,
 )
+from reprod_align.porting.calls.forms import list_forms, list_result_forms
 from reprod_align.porting.calls.names import Scope, find_object, find_public
 from reprod_align.porting.calls.record import Fact
 from reprod_align.porting.calls.rows import UNTOUCHED, read_rows
-from reprod_align.porting.calls.slots import RENAMED, Candidate, Render, Slots, is_starred
+from reprod_align.porting.calls.slots import RENAMED, Candidate, Forms, Render, Slots, is_starred
 from reprod_align.porting.calls.trial import prove
 
 _PASSED_ON: Final = ast.Call(
@@ -101,7 +103,8 @@ class Definitions:
 
     def bring(self, text: str) -> None:
         """Take the helpers that a text is written with."""
-        for name in HELPERS.keys() & set(re.findall(r"\w+", text)) - self._texts.keys():
+        for name in sorted(HELPERS.keys() & set(re.findall(r"\w+", text)) - self._texts.keys()):
+            self.bring(HELPERS[name].replace(name, ""))  # what it is written with itself
             self.add(name, HELPERS[name].strip())
 
     def adapt(self, public: str) -> str:
@@ -220,14 +223,44 @@ class Proposer:
         self._definitions, self._exposed = definitions, exposed
         self._render, self._close = render, close
 
-    def fill_slots(self, node: ast.Call, receiver: ast.expr | None) -> Slots:
-        """Return the arguments of a call."""
-        return Slots(node, receiver, self._render, self._close)
+    def fill_slots(
+        self, node: ast.Call, receiver: ast.expr | None, forms: Forms = MappingProxyType({})
+    ) -> Slots:
+        """Return the arguments of a call, some of them in other forms."""
+        return Slots(node, receiver, self._render, self._close, forms)
 
-    def list_candidates(self, callee: Callee) -> Iterator[Candidate]:
-        """Yield what could be written, the simplest first."""
+    def list_varied(self, callee: Callee) -> Iterator[Candidate]:
+        """Yield what could be written where no candidate will do as it is.
+
+        The positions as one list, arguments in other forms, the result in another form.
+        """
+        node, receiver = callee.node, callee.receiver
+        if len(node.args) > 1 or any(isinstance(one, ast.Starred) for one in node.args):
+            slots = self.fill_slots(node, receiver)
+            name = f".{node.func.attr}" if receiver is not None else find_equal(callee.public)  # type: ignore[attr-defined]
+            if name and not node.keywords:
+                yield Candidate(slots.write_listed(name, False), slots.write_listed(name, True))
+        for forms in list_forms(node, receiver, callee.fact):
+            yield from self.list_candidates(callee, forms)
+        results = list_result_forms(callee.fact)
+        for one in list(self.list_candidates(callee)) if results else []:
+            text = one.text or self._write_plainly(callee, one.plain)
+            for form in results:
+                yield Candidate(form.format(text), form.format(one.trial))
+
+    def _write_plainly(self, callee: Callee, name: str) -> str:
+        """Return the text of a candidate that exchanges what is called alone."""
+        slots = self.fill_slots(callee.node, callee.receiver)
+        if name.startswith("."):
+            return slots.write_method(name[1:], True)
+        return slots.write_call(name, True, trial=False)
+
+    def list_candidates(
+        self, callee: Callee, forms: Forms = MappingProxyType({})
+    ) -> Iterator[Candidate]:
+        """Yield what could be written, the simplest first; forms: of arguments, as `Slots` takes them."""
         node, public = callee.node, callee.public
-        slots = self.fill_slots(node, callee.receiver)
+        slots = self.fill_slots(node, callee.receiver, forms)
         rows = read_rows().get(public, ())
         for row in rows:
             self._definitions.bring(row.target)
@@ -281,6 +314,8 @@ class Proposer:
 
 def _name_callee(slots: Slots, name: str) -> Candidate:
     """Return the candidate that exchanges what is called, and leaves the arguments."""
+    if slots.forms:
+        return Candidate(slots.write_call(name, True, trial=False), slots.write_call(name, True))
     return Candidate("", slots.write_call(name, True), name)
 
 
@@ -303,7 +338,11 @@ def _keep_name(slots: Slots, callee: Callee) -> Iterator[Candidate]:
             yield Candidate(
                 slots.write_method(method, False), slots.write_method(method, False, trial=True)
             )
-        yield Candidate("", slots.write_method(method, True, trial=True), f".{method}")
+        trial = slots.write_method(method, True, trial=True)
+        if slots.forms:
+            yield Candidate(slots.write_method(method, True), trial)
+        else:
+            yield Candidate("", trial, f".{method}")
         return
     found = (find_target(callee.public), find_equal(callee.public), find_equal(callee.static))
     for name in filter(None, dict.fromkeys(found)):

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from types import MappingProxyType
 from typing import Any, Final
 
 from reprod_align.api.calls import ApiRow
@@ -27,38 +28,73 @@ class Candidate:
     """the callee alone, where only that changes"""
 
 
+Forms = Mapping[int | str, str]
+"""an argument's position or name, SELF or STAR -> what is written in its place
+
+{0} is the argument, {1} the receiver, or the first argument of a function.
+"""
+SELF: Final = "self"
+STAR: Final = "*"
+
+
 class Slots:
     """The arguments of a call: their texts, and a variable for each."""
 
     def __init__(
-        self, node: ast.Call, receiver: ast.expr | None, render: Render, close: Render
+        self,
+        node: ast.Call,
+        receiver: ast.expr | None,
+        render: Render,
+        close: Render,
+        forms: Forms = MappingProxyType({}),
     ) -> None:
-        """Take a call and the expression whose method it is; render, close: return a part's Paddle text."""
+        """Take a call and the expression whose method it is; render, close: return a part's Paddle text.
+
+        forms: arguments that are written otherwise than they stand there.
+        """
         self.node, self.render, self.close = node, render, close
-        self.receiver = receiver
+        self.receiver, self.forms = receiver, forms
         self.starred = is_starred(node)
         self.has_dropped = any(one.arg in DROPPED for one in node.keywords)
 
-    @property
-    def _self(self) -> str:
-        assert self.receiver is not None
-        return self.close(self.receiver)
+    def _write(self, key: int | str, node: ast.expr, trial: bool, variable: str) -> str:
+        """Return an argument's text, or its variable, in the form that is asked for."""
+        form = self.forms.get(key)
+        if form is None:
+            return variable if trial else self.render(node)
+        return form.format(variable if trial else self.close(node), self._lead(trial))
+
+    def _lead(self, trial: bool) -> str:
+        """Return the receiver, or the first argument of a function, as it stands there."""
+        if self.receiver is not None:
+            return "self" if trial else self.close(self.receiver)
+        return "a0" if trial else self.close(self.node.args[0]) if self.node.args else ""
+
+    def _hold(self, trial: bool) -> str:
+        """Return the receiver."""
+        if self.receiver is None:
+            return "self"
+        form = self.forms.get(SELF)
+        if form is None:
+            return "self" if trial else self.close(self.receiver)
+        return form.format("self" if trial else self.close(self.receiver))
+
+    def _place(self, at: int, trial: bool) -> str:
+        """Return the argument at a position."""
+        node = self.node.args[at]
+        if isinstance(node, ast.Starred):
+            return f"*{self._write(STAR, node.value, trial, 'star')}"
+        return self._write(at, node, trial, f"a{at}")
 
     def _list(self, whole: bool, trial: bool, renamed: bool = False) -> list[str]:
-        found = []
-        for at, one in enumerate(self.node.args):
-            if isinstance(one, ast.Starred):
-                found.append("*star" if trial else self.render(one))
-            else:
-                found.append(f"a{at}" if trial else self.render(one))
+        found = [self._place(at, trial) for at in range(len(self.node.args))]
         for keyword in self.node.keywords:
             if keyword.arg is None:
                 found.append("**rest" if trial else f"**{self.render(keyword.value)}")
             elif whole or keyword.arg not in DROPPED:
                 name = RENAMED.get(keyword.arg, keyword.arg) if renamed else keyword.arg
-                found.append(
-                    f"{name}={f'k_{keyword.arg}' if trial else self.render(keyword.value)}"
-                )
+                value = self._write(keyword.arg, keyword.value, trial, f"k_{keyword.arg}")
+                found.append(f"{name}={value}")
         return found
 
     def write_call(self, name: str, whole: bool, trial: bool = True, renamed: bool = False) -> str:
@@ -69,13 +105,17 @@ class Slots:
         self, name: str, whole: bool, renamed: bool = False, trial: bool = False
     ) -> str:
         """Return the call of a method of the receiver."""
-        held = "self" if trial else self._self
-        return f"{held}.{name}({', '.join(self._list(whole, trial, renamed))})"
+        return f"{self._hold(trial)}.{name}({', '.join(self._list(whole, trial, renamed))})"
+
+    def write_listed(self, callee: str, trial: bool) -> str:
+        """Return the call with the arguments by position as one list; callee: ".flip" is a method's."""
+        held = self._hold(trial) if callee.startswith(".") else ""
+        placed = ", ".join(self._place(at, trial) for at in range(len(self.node.args)))
+        return f"{held}{callee}([{placed}])"
 
     def write_function(self, name: str, trial: bool = True) -> str:
         """Return the call of a function with the receiver as its first argument."""
-        held = "self" if trial else self._self
-        return f"{name}({', '.join([held, *self._list(False, trial)])})"
+        return f"{name}({', '.join([self._hold(trial), *self._list(False, trial)])})"
 
     def fill(self, row: ApiRow) -> Iterator[Candidate]:
         """Yield a row's code with the arguments."""
@@ -87,30 +127,28 @@ class Slots:
             dropped = (*DROPPED, "dtype")
         if not {k.arg for k in self.node.keywords if k.arg not in dropped} <= set(names):
             return
-        texts, trials = {}, {}
+        texts: dict[str, str] = {}
+        trials: dict[str, str] = {}
         if row.star is not None:
-            positions, rest = positions[: row.star], positions[row.star :]
+            positions = positions[: row.star]
             if any(isinstance(one, ast.Starred) for one in positions):
                 return
-            texts[names[row.star]] = "".join(f"{self.render(one)}, " for one in rest)
-            trials[names[row.star]] = "".join(
-                "*star, " if isinstance(one, ast.Starred) else f"a{at}, "
-                for at, one in enumerate(rest, row.star)
-            )
-        for at, one in enumerate(positions):
-            texts[names[at]], trials[names[at]] = self.render(one), f"a{at}"
+            for trial, found in (False, texts), (True, trials):
+                found[names[row.star]] = "".join(
+                    f"{self._place(at, trial)}, " for at in range(row.star, len(self.node.args))
+                )
+        for at in range(len(positions)):
+            texts[names[at]], trials[names[at]] = self._place(at, False), self._place(at, True)
         for keyword in self.node.keywords:
             if keyword.arg in names:
-                texts[keyword.arg] = self.render(keyword.value)
-                trials[keyword.arg] = (
-                    repr(keyword.value.value)
-                    if isinstance(keyword.value, ast.Constant)
-                    else f"k_{keyword.arg}"
-                )
+                variable, value = f"k_{keyword.arg}", keyword.value
+                if isinstance(value, ast.Constant):
+                    variable = repr(value.value)
+                texts[keyword.arg] = self._write(keyword.arg, value, False, variable)
+                trials[keyword.arg] = self._write(keyword.arg, value, True, variable)
         trials = {n: (texts[n] if is_literal(texts[n]) else t) for n, t in trials.items()}
-        held = self._self if self.receiver is not None else "self"
         try:
-            text, trial = fill(row, texts, held), fill(row, trials, "self")
+            text, trial = fill(row, texts, self._hold(False)), fill(row, trials, self._hold(True))
         except SyntaxError:
             return
         if text is not None and trial is not None:
@@ -121,15 +159,16 @@ class Slots:
         if len(self.node.args) > len(signature):
             return None
         texts, trials = [], []
-        for at, one in enumerate(self.node.args):
+        for at in range(len(self.node.args)):
             before = "" if at == 0 else f"{RENAMED.get(signature[at], signature[at])}="
-            texts.append(before + self.render(one))
-            trials.append(f"{before}a{at}")
+            texts.append(before + self._place(at, False))
+            trials.append(before + self._place(at, True))
         for keyword in self.node.keywords:
-            if keyword.arg not in DROPPED:
-                name = RENAMED.get(keyword.arg or "", keyword.arg)
-                texts.append(f"{name}={self.render(keyword.value)}")
-                trials.append(f"{name}=k_{keyword.arg}")
+            if keyword.arg is not None and keyword.arg not in DROPPED:
+                name, variable = RENAMED.get(keyword.arg, keyword.arg), f"k_{keyword.arg}"
+                for trial, found in (False, texts), (True, trials):
+                    value = self._write(keyword.arg, keyword.value, trial, variable)
+                    found.append(f"{name}={value}")
         return ", ".join(texts), ", ".join(trials)
 
 

@@ -457,8 +457,15 @@ class _Writer(Rewriter):
             space = self.definitions.space
             every = [one for one in every
                      if prove(node, one.trial, public, fact, space, nearly=True)][:1] or every  # fmt: skip
-        for graded, nearly in ((True, False), (True, True), (False, False), (False, True)):
-            for one in every:
+        varied = self.proposer.list_varied(callee) if callee.fact.callees else ()
+        for graded, nearly, tried in (
+            (True, False, every),
+            (True, False, varied),
+            (True, True, every),
+            (False, False, every),
+            (False, True, every),
+        ):
+            for one in tried:
                 space = self.definitions.space
                 if prove(node, one.trial, public, fact, space, nearly, graded):
                     if not graded:
@@ -727,6 +734,7 @@ _TENSOR_ATTRIBUTES: Final = {
     "imag": "self.imag()",
     "itemsize": "self.element_size()",
     "is_sparse": "self.is_sparse()",
+    "layout": "('sparse_coo' if self.is_sparse() else 'strided')",
 }
 
 

@@ -3,6 +3,7 @@
 import ast
 import builtins
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from types import ModuleType
@@ -124,6 +125,8 @@ class _Gatherer:
         self.written: set[int] = set()
         self.taken: set[int] = set()
         """functions that a rehearsal needed"""
+        self.searched: set[str] = set()
+        """modules in which something is looked up by its name"""
         self.idle: dict[int, tuple[_Key, ast.expr]] = {}
         """decorators that return what they are given, for what their registry is not in the file"""
 
@@ -174,6 +177,7 @@ class _Gatherer:
             before = len(self.pieces)
             self._require_registries()
             self._require_entries()
+            self._require_namespaces()
             held = {
                 id(one) for piece in self.pieces.values() for one in piece.definition.statements
             }
@@ -297,6 +301,65 @@ class _Gatherer:
                     self.pieces[key] = _Piece(definition, piece.whole)
                     self._follow(self.pieces[key])
 
+    def _require_namespaces(self) -> None:
+        """Take what is looked up by name in `globals()`, or in a module: all that handled tensors."""
+        for piece in list(self.pieces.values()):
+            module = piece.definition.module
+            for statement in piece.definition.statements:
+                for node in self._walk_kept(statement):
+                    searched = module if _reads_own(node) else self._find_searched(module, node)
+                    if searched is not None:
+                        self.searched.add(searched.name)
+        for name in sorted(self.searched):
+            if searched := self.library.open(name):
+                self._require_bound(searched)
+
+    def _require_bound(self, module: Module) -> None:
+        """Take what a module binds that handled tensors, and other names of what is in the file."""
+        for statement in module.code.tree.body:
+            if isinstance(statement, ast.ClassDef | Function):
+                last = statement.end_lineno or 0
+                if self.executed.handles(str(module.path), find_first_line(statement), last):
+                    self.require(module, statement.name)
+            elif isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Name):
+                if self._find(module, statement.value.id)[0] in self.pieces:
+                    for target in statement.targets:
+                        if isinstance(target, ast.Name):
+                            self.require(module, target.id)
+        for bound, found in list(module.imports.items()):
+            home = self.library.find_home(found) if found.module in sys.modules else None
+            definition = home[0].define(home[1]) if home else None
+            if (
+                home
+                and definition
+                and any(
+                    self.executed.handles(
+                        str(home[0].path), find_first_line(one), one.end_lineno or 0
+                    )
+                    for one in definition.statements
+                )
+            ):
+                self.require(module, bound)
+
+    def _walk_kept(self, statement: ast.stmt) -> Iterator[ast.AST]:
+        """Yield the nodes of a statement, what is left out aside."""
+        waiting: list[ast.AST] = [statement]
+        while waiting:
+            node = waiting.pop()
+            if id(node) not in self.left_out:
+                yield node
+                waiting += ast.iter_child_nodes(node)
+
+    def _find_searched(self, module: Module, node: ast.AST) -> Module | None:
+        """Return the module of the package in which `getattr(module, name)` looks a name up."""
+        if not isinstance(node, ast.Call) or dotted(node.func) != "getattr" or len(node.args) < 2:
+            return None
+        found = module.imports.get(dotted(node.args[0]))
+        if found is None or isinstance(node.args[1], ast.Constant):
+            return None
+        held = self.library.find_module(found)
+        return self.library.open(held.__name__) if held else None
+
     def _is_entered(self, module: Module, statement: ast.ClassDef | Function) -> bool:
         """Tell whether a decorator enters a definition into a registry that is in the file."""
         words = (
@@ -391,20 +454,14 @@ class _Gatherer:
     def _list_read(self) -> set[str]:
         """Return the attributes and the words that what is in the file reads."""
         found: set[str] = set()
-        waiting: list[ast.AST] = [
-            one for piece in self.pieces.values() for one in piece.definition.statements
-        ]
-        while waiting:
-            node = waiting.pop()
-            if id(node) in self.left_out:
-                continue
+        statements = (one for piece in self.pieces.values() for one in piece.definition.statements)
+        for node in (node for one in statements for node in self._walk_kept(one)):
             if isinstance(node, ast.Attribute):
                 found.add(node.attr)
             elif isinstance(node, ast.Name):
                 found.add(node.id)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found.add(node.value)
-            waiting += ast.iter_child_nodes(node)
         return found
 
     def _choose_names(self) -> dict[_Key, str]:
@@ -497,6 +554,12 @@ class _Gatherer:
                 if id(decorator) in self.idle:
                     yield code.remove_decorator(decorator)
         for node in ast.walk(statement):
+            if self._find_searched(self.pieces[key].definition.module, node):
+                assert isinstance(node, ast.Call)
+                name, *other = map(code.source, node.args[1:])
+                text = f"globals().get({name}, {other[0]})" if other else f"globals()[{name}]"
+                yield code.replace(node, text)
+        for node in ast.walk(statement):
             if isinstance(node, ast.Attribute) and dotted(node) in renamed:
                 yield code.replace(node, renamed[dotted(node)])
         for node in ast.walk(statement):
@@ -545,6 +608,14 @@ class _Gatherer:
                 kept.append(str(Import(bound, module.resolve(node), one.name)))
         separator = "\n" + " " * node.col_offset
         return code.replace(node, separator.join(kept) or "pass")
+
+
+def _reads_own(node: ast.AST) -> bool:
+    """Tell whether an expression gives the names of the module that it stands in."""
+    if isinstance(node, ast.Call):
+        return dotted(node.func) in ("globals", "vars") and not node.args
+    words = ast.unparse(node) if isinstance(node, ast.Subscript) else ""
+    return words == "sys.modules[__name__]"
 
 
 def name_functions(statements: Iterable[ast.stmt]) -> Iterator[tuple[Function, str]]:

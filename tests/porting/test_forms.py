@@ -1,0 +1,116 @@
+"""Calls whose arguments Paddle takes in another type alone, and helpers in the input's dtype."""
+
+from pathlib import Path
+from typing import Any
+
+from reprod_align.porting.calls.adapters import HELPERS
+from reprod_align.porting.port import port
+from reprod_align.porting.source import open_source
+
+import numpy as np
+import paddle
+import pytest
+import torch
+from torch.nn import functional as F
+
+NET = """
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.shape = np.array([4, 3, 2])
+        self.layer = nn.Linear(6, np.prod(self.shape[1:]))
+        self.scale = nn.Parameter(torch.ones(()))
+        self.scale.data.fill_(torch.log(torch.tensor(2.5)))
+        self.register_buffer("kept", nn.Parameter(torch.ones(3), requires_grad=False))
+
+    def forward(self, x):
+        assert x.layout == torch.strided and x.layout != torch.sparse_coo
+        y = self.layer(x).reshape(-1, *self.shape[1:]).flip(1, 2) * self.scale
+        y = F.batch_norm(y, None, None, training=True) + self.kept[:, None]
+        counts = torch.arange(3, dtype=torch.int32)
+        chosen = (counts > 1) | counts
+        return y.reshape(len(x), np.prod(self.shape[1:])), chosen
+"""
+
+
+def test_arguments_are_written_in_the_form_that_paddle_takes(tmp_path: Path) -> None:
+    file = tmp_path / f"forms_{tmp_path.name.replace('-', '_')}.py"
+    file.write_text(NET)
+    inputs = (np.random.default_rng(0).standard_normal((4, 6)),)
+    result = port(open_source(file, f"{file.stem}:Net()"), inputs, tmp_path / "out")
+    assert result.passed and not result.draft.unproven, (result.left, result.draft.unproven)
+    text = (tmp_path / "out" / f"{file.stem}_paddle.py").read_text()
+    assert ".reshape([-1, *self.shape[1:]]).flip([1, 2])" in text
+    assert (
+        ".log(paddle.to_tensor(2.5)).item())" in text and "requires_grad=False).detach())" in text
+    )
+    assert (
+        "paddle.zeros([y.shape[1]], y.dtype)" in text and ").astype(counts.dtype)) | counts" in text
+    )
+
+
+def _load(name: str) -> Any:
+    space: dict[str, Any] = {"paddle": paddle}
+    for one in ("average_windows", name):
+        exec(HELPERS[one], space)
+    return space[name]
+
+
+def _check(helper: str, given: dict[str, Any], expected: Any, shape: tuple[int, ...]) -> None:
+    """Hold a helper against PyTorch's function, with its gradient."""
+    values = np.random.default_rng(0).standard_normal(shape)
+    theirs, ours = torch.tensor(values, requires_grad=True), paddle.to_tensor(values)
+    ours.stop_gradient = False
+    wanted, made = expected(theirs), _load(helper)(ours, **given)
+    assert list(made.shape) == list(wanted.shape)
+    np.testing.assert_allclose(made.numpy(), wanted.detach().numpy(), rtol=1e-12, atol=1e-12)
+    weights = np.random.default_rng(1).standard_normal(list(wanted.shape))
+    (wanted * torch.tensor(weights)).sum().backward()
+    (made * paddle.to_tensor(weights)).sum().backward()
+    np.testing.assert_allclose(ours.grad.numpy(), theirs.grad.numpy(), rtol=1e-12, atol=1e-12)
+
+
+POOLS: list[dict[str, Any]] = [
+    {"kernel_size": 3},
+    {"kernel_size": (3, 2), "stride": 2, "padding": (1, 0)},
+    {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True},
+    {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True, "count_include_pad": False},
+    {"kernel_size": 3, "stride": 3, "divisor_override": 5},
+]
+
+
+@pytest.mark.parametrize("given", POOLS, ids=str)
+def test_average_pool_is_pytorchs(given: dict[str, Any]) -> None:
+    _check("average_pool", {"axes": 2, **given}, lambda x: F.avg_pool2d(x, **given), (2, 3, 7, 8))
+
+
+@pytest.mark.parametrize("size", [1, 3, (2, 5), (None, 3)], ids=str)
+def test_adaptive_average_is_pytorchs(size: Any) -> None:
+    given = {"axes": 2, "output_size": size}
+    _check("adaptive_average", given, lambda x: F.adaptive_avg_pool2d(x, size), (2, 3, 7, 8))
+
+
+RESIZED: list[tuple[dict[str, Any], tuple[int, ...]]] = [
+    ({"size": (5, 9), "mode": "bilinear"}, (2, 3, 7, 8)),
+    ({"size": (11, 3), "mode": "bilinear", "align_corners": True}, (2, 3, 7, 8)),
+    ({"scale_factor": 1.7, "mode": "bilinear"}, (2, 3, 7, 8)),
+    ({"scale_factor": (0.6, 3), "mode": "bicubic"}, (2, 3, 7, 8)),
+    ({"size": (5, 17), "mode": "bicubic", "align_corners": True}, (2, 3, 7, 8)),
+    ({"size": (3, 5), "mode": "bicubic", "antialias": True}, (2, 3, 7, 8)),
+    ({"size": (3, 11), "mode": "bilinear", "antialias": True}, (2, 3, 7, 8)),
+    ({"size": 10, "mode": "linear"}, (2, 3, 7)),
+    ({"size": (3, 5, 4), "mode": "trilinear"}, (2, 3, 2, 3, 5)),
+    ({"size": (5, 17), "mode": "nearest"}, (2, 3, 7, 8)),
+    ({"size": (5, 17), "mode": "nearest-exact"}, (2, 3, 7, 8)),
+]
+
+
+@pytest.mark.parametrize(("given", "shape"), RESIZED, ids=str)
+def test_resize_in_dtype_is_pytorchs(given: dict[str, Any], shape: tuple[int, ...]) -> None:
+    _check("resize_in_dtype", given, lambda x: F.interpolate(x, **given), shape)
