@@ -20,6 +20,8 @@ _KEPT: Final = 3  # calls of one place
 _MOST: Final = 12  # with those whose arguments are of another form
 _LARGEST: Final = 1 << 21  # elements of a tensor that is kept
 _FRAME_BOUND: Final = {"super", "locals", "globals", "vars", "dir", "eval", "exec", "__import__"}
+_EMPTY: Final = {"torch.Tensor", "torch.FloatTensor", "torch.LongTensor"}
+"""classes that give a tensor without values where they are given sizes"""
 _HOOK: Final = "__noted__"
 
 
@@ -99,7 +101,8 @@ class CallRecorder:
         form = self._describe_form((arguments, keywords, receiver)) if name else None
         wanted = bool(name) and self._wants(fact, form)
         if not wanted and name != "torch.nn.Linear":
-            return function(*arguments, **keywords)
+            made = function(*arguments, **keywords)
+            return self._note_inplace(site, made) if name else made
         try:
             self._busy = True
             held: tuple[Any, ...] = (
@@ -112,17 +115,22 @@ class CallRecorder:
         finally:
             self._busy = False
         before = self._torch.get_rng_state() if held else None
-        result = function(*arguments, **keywords)
+        result = self._note_inplace(site, function(*arguments, **keywords))
         if name == "torch.nn.Linear":
             self._made[id(result)] = site, result
-        if getattr(result, "inplace", False) is True and isinstance(result, self._torch.nn.Module):
-            self.inplace.setdefault(site, []).append(result)
         if held and wanted:
             fact.forms.add(form)
             changed = receiver if receiver is not None else next(iter(arguments), None)
             drawn = not self._torch.equal(before, self._torch.get_rng_state())
+            drawn = drawn or (name in _EMPTY and all(type(one) is int for one in arguments))
             self._keep(fact, held, result, changed if name.endswith("_") else None, drawn)
         return result
+
+    def _note_inplace(self, site: int, made: Any) -> Any:
+        """Note a layer that changes its input in place; return what is given."""
+        if getattr(made, "inplace", False) is True and isinstance(made, self._torch.nn.Module):
+            self.inplace.setdefault(site, []).append(made)
+        return made
 
     def _note_function(self, function: Any, arguments: tuple[Any, ...]) -> None:
         """Note what a custom function is applied to."""

@@ -133,9 +133,9 @@ class Slots:
             positions = positions[: row.star]
             if any(isinstance(one, ast.Starred) for one in positions):
                 return
-            for trial, found in (False, texts), (True, trials):
+            for is_trial, found in (False, texts), (True, trials):
                 found[names[row.star]] = "".join(
-                    f"{self._place(at, trial)}, " for at in range(row.star, len(self.node.args))
+                    f"{self._place(at, is_trial)}, " for at in range(row.star, len(self.node.args))
                 )
         for at in range(len(positions)):
             texts[names[at]], trials[names[at]] = self._place(at, False), self._place(at, True)

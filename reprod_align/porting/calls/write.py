@@ -374,10 +374,13 @@ class _Writer(Rewriter):
     def _write_answer(self, callee: Callee) -> Edits:
         """Write what PyTorch answers to a question about itself that Paddle cannot be asked."""
         node, question = callee.node, find_object(callee.static)
-        last = callee.static.rpartition(".")[2]
-        if not last.startswith(_QUESTIONS) or node.args or node.keywords or not callable(question):
+        last = callee.static.rpartition(".")[2].lstrip("_")
+        if node.args or node.keywords or not callable(question):
             return None
-        answer = question()
+        answers = {repr(call.result) for call in callee.fact.calls}
+        if len(answers) == 1 and is_literal(*answers):
+            return [self.code.replace(node, *answers)]
+        answer = question() if last.startswith(_QUESTIONS) else None
         return [self.code.replace(node, str(answer))] if isinstance(answer, bool) else None
 
     def _write_default_dtype(self, callee: Callee) -> Edits:
