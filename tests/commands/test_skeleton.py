@@ -1,7 +1,9 @@
 """The skeleton of `reprod-align new`: its files, and that they run at once."""
 
+import ast
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 from reprod_align.commands.new import list_templates, write_skeleton
@@ -25,6 +27,15 @@ def test_what_is_written(tmp_path: Path) -> None:
     for path in write_skeleton(tmp_path / "mine"):
         assert path.suffix == ".md" or compile(path.read_text(), path.name, "exec")
     assert (tmp_path / "mine" / "README.md").read_text().startswith("# mine\n")
+
+
+@pytest.mark.parametrize(("name", "text"), list_templates().items())
+def test_what_it_imports_of_this_library_exists(name: str, text: str) -> None:
+    tree = ast.parse(text if name.endswith(".py") else "")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("reprod_align"):
+            module = import_module(str(node.module))
+            assert [one.name for one in node.names if not hasattr(module, one.name)] == []
 
 
 def test_a_folder_in_use_and_an_odd_name_are_refused(tmp_path: Path) -> None:
