@@ -25,8 +25,7 @@ from pipeline.run import REPOSITORY, Run, start
 from pipeline.side import Server
 from reprod_align.base.files import write_text
 from reprod_align.errors import ReprodError
-from reprod_align.page.markdown import render_markdown
-from reprod_align.page.outputs import render_junit, write_report
+from reprod_align.page.outputs import render_junit, render_markdown, write_report
 from reprod_align.records.compare import OFFICIAL
 
 from tabulate import tabulate

@@ -6,7 +6,7 @@ from dataclasses import replace
 from operator import eq
 
 from reprod_align.alignment.audit import describe_differences
-from reprod_align.alignment.batches.stage import compare_batches, takes_time
+from reprod_align.alignment.batches import compare_batches, takes_time
 from reprod_align.alignment.comparing import FAINT, Pass, compare_pass
 from reprod_align.alignment.details import (
     add_gradients,
@@ -16,9 +16,9 @@ from reprod_align.alignment.details import (
     add_weights,
     describe_inputs,
 )
+from reprod_align.alignment.ends import judge_input_gradients, judge_values, note_left
 from reprod_align.alignment.findings import Findings, give_lines
 from reprod_align.alignment.float32_stage import compare_float32
-from reprod_align.alignment.input_gradients import judge_input_gradients
 from reprod_align.alignment.leftovers import add_leftovers, add_split_ties, judge_one_sided
 from reprod_align.alignment.lines.construction import add_lines, find_torch_line
 from reprod_align.alignment.locating.blame import locate, search
@@ -30,7 +30,6 @@ from reprod_align.alignment.loss_stage import (
     judge_own_gradient,
 )
 from reprod_align.alignment.noise import Noise
-from reprod_align.alignment.output_values import judge_values, note_left
 from reprod_align.alignment.pair_models import leave_to_training, pair_models, share_draws
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner

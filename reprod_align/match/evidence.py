@@ -5,10 +5,10 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from reprod_align.backends import matrix_axes
 from reprod_align.base.blocks import Array, read_blocks
 from reprod_align.base.text import parent
 from reprod_align.model.side import ModelInfo, TensorInfo
-from reprod_align.weights.layout import matrix_axes
 
 import numpy as np
 

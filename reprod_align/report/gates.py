@@ -24,8 +24,7 @@ from reprod_align.page import (
     Table,
     describe_run,
 )
-from reprod_align.page.markdown import show_cells
-from reprod_align.page.outputs import require_outputs, write_outputs
+from reprod_align.page.outputs import require_outputs, show_cells, write_outputs
 from reprod_align.records.compare import OFFICIAL
 from reprod_align.records.gate import Gate, check
 from reprod_align.report import Report

@@ -18,7 +18,6 @@ from reprod_align.errors import ReprodError
 from reprod_align.model import Inputs, ModelInfo, UserFunction, check_inputs, limit_memory
 from reprod_align.pair import PairSpec
 from reprod_align.report import Report
-from reprod_align.sections.boundaries import keep_run, read_run
 from reprod_align.sections.cover import Piece
 from reprod_align.sections.models import (
     Maker,
@@ -28,7 +27,15 @@ from reprod_align.sections.models import (
     divide_pair,
 )
 from reprod_align.sections.reports import KeptReports, digest_request
-from reprod_align.sections.stream import SideRun, WholeRuns, add_gradients, join_runs, run_side
+from reprod_align.sections.stream import (
+    SideRun,
+    WholeRuns,
+    add_gradients,
+    join_runs,
+    keep_run,
+    read_run,
+    run_side,
+)
 from reprod_align.weights import Place, open_checkpoint
 
 import numpy as np

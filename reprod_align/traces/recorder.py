@@ -151,7 +151,7 @@ def record_model(
 ) -> Iterator[None]:
     """Record what `model` does in the block; write it to `path` when the block ends well.
 
-    framework, ops: the backend's `side` and `sketch`. rank: which of a parallel run this process is.
+    framework, ops: the backend's `side` and `trace`. rank: which of a parallel run this process is.
     Raises ReprodError if nothing was recorded,
     or the file cannot be written.
     """
@@ -228,7 +228,7 @@ class _ModelListener:
 
     def _see(self, tensor: Any) -> _Seen:
         """Return what is known of the tensor; anew if it was changed in place since."""
-        version = self.ops.version(tensor)
+        version = self.fw.count_changes(tensor)
         seen = self._seen.get(id(tensor))
         if seen is None or seen.tensor() is not tensor or seen.version != version:
             seen = self._seen[id(tensor)] = _Seen(ref(tensor), version)

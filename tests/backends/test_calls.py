@@ -1,4 +1,4 @@
-"""Each framework's own way to hear every call: the outermost ones, by the names that users know."""
+"""How each framework hears every call, the outermost by the names that users know; and kernels."""
 
 from contextlib import nullcontext
 from types import ModuleType
@@ -7,6 +7,7 @@ from typing import Any
 from reprod_align.backends.paddle import calls as paddle_calls
 from reprod_align.backends.paddle.random import shared_random
 from reprod_align.backends.torch import calls as torch_calls
+from reprod_align.backends.torch.calls import mended_kernels
 from reprod_align.randomness import KeyedDraws
 
 import paddle
@@ -76,3 +77,36 @@ def test_what_hears_a_function_is_made_once_but_that_of_a_draw_anew() -> None:
     (gelu, dropout), (again, other) = found
     assert gelu is again is not own and dropout is not other
     assert paddle.nn.functional.gelu is own
+
+
+ROWS = [3, 1, 0, 2]
+
+
+def contradicts() -> bool:
+    x, rows = torch.arange(8.0).reshape(4, 2), torch.tensor(ROWS, dtype=torch.int32)[:, None]
+    rows = rows.expand(4, 2)
+    return not torch.equal(torch.gather(x, 0, rows.long()), torch.gather(x, 0, rows))
+
+
+def test_rounding_and_overflow_are_no_contradiction() -> None:
+    noted: list[str] = []
+    x = torch.randn(64, 64, generator=torch.Generator().manual_seed(0))
+    with mended_kernels(noted.append):
+        torch.exp(100 * x).sum()
+        (x @ x).softmax(-1).log().mean()
+        (torch.tensor([2**31 - 1], dtype=torch.int32) + 1) * 1.5
+        torch.rand(4)
+        for _ in range(20):
+            torch.empty_like(x).fill_(torch.finfo(torch.float32).max)  # memory that comes back
+    assert noted == []
+
+
+def test_the_wider_result_takes_the_place_of_one_that_is_wrong() -> None:
+    noted: list[str] = []
+    x, rows = torch.arange(8.0).reshape(4, 2), torch.tensor(ROWS, dtype=torch.int32)[:, None]
+    with mended_kernels(noted.append):
+        taken = torch.gather(x, 0, rows.expand(4, 2))
+    assert (
+        torch.equal(taken, torch.gather(x, 0, rows.long().expand(4, 2)))
+        and len(noted) == contradicts()
+    )

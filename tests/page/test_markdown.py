@@ -3,7 +3,7 @@
 import math
 
 from reprod_align.page import CurvePlot, Figures, Layer, Page, Table
-from reprod_align.page.markdown import escape, make_table, quote, render_markdown, show_cells
+from reprod_align.page.outputs import escape, make_table, quote, render_markdown, show_cells
 from tests.page.pages import HOSTILE, make_layers, make_page
 
 

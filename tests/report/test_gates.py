@@ -10,8 +10,7 @@ from reprod_align.base.files import write_json
 from reprod_align.errors import ReprodError
 from reprod_align.page import CurvePlot
 from reprod_align.page.html import render_page
-from reprod_align.page.markdown import render_markdown
-from reprod_align.page.outputs import add_output_arguments, render_junit
+from reprod_align.page.outputs import add_output_arguments, render_junit, render_markdown
 from reprod_align.records import save_record
 from reprod_align.report import Check, Finding, Report
 from reprod_align.report.gates import (

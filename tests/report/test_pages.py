@@ -12,8 +12,7 @@ from typing import Any
 from reprod_align.errors import ReprodError
 from reprod_align.page import Figures, Layer
 from reprod_align.page.html import render_page
-from reprod_align.page.markdown import render_markdown
-from reprod_align.page.outputs import render_junit
+from reprod_align.page.outputs import render_junit, render_markdown
 from reprod_align.report import (
     Check,
     Details,

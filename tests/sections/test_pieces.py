@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from reprod_align import Report, ReprodError, align_sections
 from reprod_align.base.tasks import ResultFolder
 from reprod_align.commands import main
-from reprod_align.sections import boundaries, pieces
-from reprod_align.sections.boundaries import build, spell
+from reprod_align.sections import pieces, stream
 from reprod_align.sections.pieces import Job, Request, Work
+from reprod_align.sections.stream import build, spell
 from tests.sections import fatal
 from tests.sections.small import IDS, LIMIT, TorchNet, judge_in_sections, write_weights
 
@@ -190,7 +190,7 @@ def test_a_section_that_returns_more_is_judged_here_alone(
     def refuse(value: object, is_tensor: object) -> None:
         raise TypeError("a value of mine:Cache")
 
-    monkeypatch.setattr(boundaries, "spell", refuse)
+    monkeypatch.setattr(stream, "spell", refuse)
     state = tmp_path / "state"
     assert judge_in_sections(tmp_path, state=state).passed
     assert len(list_results(state)) == PIECES and not list(state.glob("*.safetensors"))

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from reprod_align.backends.torch import side, sketch
+from reprod_align.backends.torch import side, trace
 from reprod_align.errors import ReprodError
 from reprod_align.traces import RecordedTrace, load_trace
 from reprod_align.traces.recorder import record_model
@@ -21,7 +21,7 @@ def small() -> torch.nn.Sequential:
 
 def recorded(path: Path, forward: bool = True, backward: bool = True) -> RecordedTrace:
     model = small()
-    with record_model(side, sketch, model, path, "whole", forward, backward):
+    with record_model(side, trace, model, path, "whole", forward, backward):
         model(X).sum().backward()
     return load_trace(path)
 
@@ -53,6 +53,6 @@ def test_one_direction_alone(tmp_path: Path) -> None:
 def test_what_is_refused(model: Any, mode: str, work: Any, message: str, tmp_path: Path) -> None:
     path = tmp_path / "trace"
     with pytest.raises(ReprodError, match=message):
-        with record_model(side, sketch, model, path, mode, True, True):
+        with record_model(side, trace, model, path, mode, True, True):
             work(model)
     assert not path.exists()

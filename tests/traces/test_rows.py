@@ -4,9 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from reprod_align.backends.paddle import sketch as paddle_sketch
 from reprod_align.backends.paddle import trace as paddle_trace
-from reprod_align.backends.torch import sketch as torch_sketch
 from reprod_align.backends.torch import trace as torch_trace
 from reprod_align.errors import ReprodError
 from reprod_align.traces import RecordedTrace, load_trace, save_trace
@@ -121,10 +119,10 @@ def test_noise_of_all_rows_is_that_of_a_small_one() -> None:
 def test_all_backends_keep_the_same(shape: tuple[int, ...], dtype: str) -> None:
     values = SOURCE.standard_normal(shape).astype(dtype)
     made = {
-        "torch": sketch_with_rows(torch.tensor(values), torch_sketch),
-        "paddle": sketch_with_rows(paddle.to_tensor(values), paddle_sketch),
-        "torch on its device": sketch_with_rows(torch.tensor(values), OnDevice(torch_sketch)),
-        "paddle on its device": sketch_with_rows(paddle.to_tensor(values), OnDevice(paddle_sketch)),
+        "torch": sketch_with_rows(torch.tensor(values), torch_trace),
+        "paddle": sketch_with_rows(paddle.to_tensor(values), paddle_trace),
+        "torch on its device": sketch_with_rows(torch.tensor(values), OnDevice(torch_trace)),
+        "paddle on its device": sketch_with_rows(paddle.to_tensor(values), OnDevice(paddle_trace)),
     }
     vector, rows = sketch_with_rows(values)
     assert rows is not None and rows.shape == (group_rows(shape), 4) and rows.dtype == np.float32
@@ -153,7 +151,7 @@ def test_what_has_no_rows() -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1e9, np.finfo(np.float32).min])
-@pytest.mark.parametrize("ops", [None, torch_sketch, OnDevice(torch_sketch)])
+@pytest.mark.parametrize("ops", [None, torch_trace, OnDevice(torch_trace)])
 def test_what_a_sketch_sets_apart_is_no_part_of_a_row(value: float, ops: Any) -> None:
     values = small_row((40, 60), "float32")
     values[:, ::7] = value

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from reprod_align.backends.paddle import sketch as paddle_sketch
-from reprod_align.backends.torch import sketch as torch_sketch
+from reprod_align.backends.paddle import trace as paddle_trace
+from reprod_align.backends.torch import trace as torch_trace
 from reprod_align.traces.diff import compare_traces
 from reprod_align.traces.sketch import (
     BINS,
@@ -169,10 +169,10 @@ def test_the_frameworks_compute_the_same_sketch(dtype: str, shape: tuple[int, ..
     values = (np.random.default_rng(1).standard_normal(shape) * 9).astype(dtype)
     expected, within = sketch(values), rounding(values)
     made = {
-        "torch": sketch(torch.tensor(values), torch_sketch),
-        "paddle": sketch(paddle.to_tensor(values), paddle_sketch),
-        "torch on its device": sketch(torch.tensor(values), OnDevice(torch_sketch)),
-        "paddle on its device": sketch(paddle.to_tensor(values), OnDevice(paddle_sketch)),
+        "torch": sketch(torch.tensor(values), torch_trace),
+        "paddle": sketch(paddle.to_tensor(values), paddle_trace),
+        "torch on its device": sketch(torch.tensor(values), OnDevice(torch_trace)),
+        "paddle on its device": sketch(paddle.to_tensor(values), OnDevice(paddle_trace)),
     }
     for name, actual in made.items():
         assert (np.abs(actual - expected) <= within).all(), name
@@ -216,11 +216,11 @@ class OnDevice:
 
 def test_channels_last_and_views_do_not_matter() -> None:
     values = torch.randn(2, 8, 16, 16)
-    expected = sketch(values, torch_sketch)
+    expected = sketch(values, torch_trace)
     last = values.to(memory_format=torch.channels_last)
-    np.testing.assert_array_equal(sketch(last, torch_sketch), expected)
+    np.testing.assert_array_equal(sketch(last, torch_trace), expected)
     turned = values.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0)
-    np.testing.assert_array_equal(sketch(turned, torch_sketch), expected)
+    np.testing.assert_array_equal(sketch(turned, torch_trace), expected)
 
 
 def test_nan_and_infinity_are_counted_and_left_out() -> None:
@@ -230,10 +230,10 @@ def test_nan_and_infinity_are_counted_and_left_out() -> None:
     found = [
         statistics(sketch(made, ops))
         for made, ops in (
-            (torch.tensor(bad), torch_sketch),
-            (paddle.to_tensor(bad), paddle_sketch),
-            (torch.tensor(bad), OnDevice(torch_sketch)),
-            (paddle.to_tensor(bad), OnDevice(paddle_sketch)),
+            (torch.tensor(bad), torch_trace),
+            (paddle.to_tensor(bad), paddle_trace),
+            (torch.tensor(bad), OnDevice(torch_trace)),
+            (paddle.to_tensor(bad), OnDevice(paddle_trace)),
         )
     ]
     finite = bad[np.isfinite(bad)]
@@ -254,7 +254,7 @@ MASK = np.triu(np.full((40, 40), -np.inf), 1)
 @pytest.mark.parametrize(
     "other", [MASK.T, -MASK, np.where(MASK == 0, 0, np.nan), np.zeros((40, 40))]
 )
-@pytest.mark.parametrize("ops", [None, torch_sketch, OnDevice(paddle_sketch)])
+@pytest.mark.parametrize("ops", [None, torch_trace, OnDevice(paddle_trace)])
 def test_places_of_what_is_not_finite_are_kept(other: np.ndarray, ops: Any) -> None:
     def made(values: np.ndarray) -> np.ndarray:
         tensor = values if ops is None else torch.tensor(values)
@@ -298,7 +298,7 @@ def test_large_integers_are_compared_exactly() -> None:
     other[3] += 1
     assert find_other_places(sketch(ids), sketch(other)) == "integers"
     assert distance(sketch(ids), sketch(ids.astype(np.uint64))) == 0.0
-    assert distance(sketch(ids), sketch(torch.tensor(ids), torch_sketch)) == 0.0
+    assert distance(sketch(ids), sketch(torch.tensor(ids), torch_trace)) == 0.0
 
 
 def test_a_single_element_that_is_far_off_has_a_large_share() -> None:

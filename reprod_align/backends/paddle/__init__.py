@@ -10,6 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from reprod_align.backends import TRANSPOSED_LAYERS, check_names_and_shapes
 from reprod_align.backends.paddle import side
 from reprod_align.backends.paddle.private import (
     STATISTICS,
@@ -24,7 +25,6 @@ from reprod_align.errors import MissingInputError, RecordError, WeightsError
 from reprod_align.initialisation.sample import SEEDS, Collector, ParameterSample
 from reprod_align.records.safe_pickle import restricted_loads
 from reprod_align.traces.recorder import record_outputs
-from reprod_align.weights.layout import TRANSPOSED_LAYERS, check_names_and_shapes
 
 import numpy as np
 import paddle

@@ -10,6 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from pickle import UnpicklingError
 
+from reprod_align.backends import TRANSPOSED_LAYERS, check_names_and_shapes
 from reprod_align.backends.torch import side
 from reprod_align.backends.torch.private import contents
 from reprod_align.base.blocks import Array
@@ -17,7 +18,6 @@ from reprod_align.base.files import whole_file
 from reprod_align.errors import MissingInputError, WeightsError
 from reprod_align.initialisation.sample import SEEDS, Collector, ParameterSample
 from reprod_align.traces.recorder import record_outputs
-from reprod_align.weights.layout import TRANSPOSED_LAYERS, check_names_and_shapes
 
 import numpy as np
 import torch

@@ -10,7 +10,7 @@ from reprod_align.backends import note_arguments, note_construction
 from reprod_align.backends.torch import private
 from reprod_align.backends.torch.calls import float32_requests as float32_requests
 from reprod_align.backends.torch.calls import intercept_calls as intercept_calls
-from reprod_align.backends.torch.kernels import mended_kernels as mended_kernels
+from reprod_align.backends.torch.calls import mended_kernels as mended_kernels
 from reprod_align.backends.torch.private import contents as contents
 from reprod_align.backends.torch.private import is_persistent as is_persistent
 from reprod_align.backends.versions import look_up
@@ -165,8 +165,8 @@ def make_differentiable(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def count_changes(tensor: torch.Tensor) -> int:
-    """Return how often a tensor was changed in place."""
-    return int(private.count_changes(tensor))
+    """Return how often a tensor was changed in place; 0 in inference mode, which does not count."""
+    return 0 if tensor.is_inference() else int(private.count_changes(tensor))
 
 
 def overwrite(tensor: torch.Tensor, values: torch.Tensor) -> None:

@@ -3,11 +3,11 @@
 import json
 from pathlib import Path
 
+from reprod_align.backends import TRANSPOSED_LAYERS, matrix_axes
 from reprod_align.backends import paddle as paddle_backend
 from reprod_align.backends import paddle as pd_backend
 from reprod_align.backends import torch as pt_backend
 from reprod_align.backends import torch as torch_backend
-from reprod_align.weights.layout import TRANSPOSED_LAYERS, matrix_axes
 from tests.conftest import one_line_error, run_script
 
 import numpy as np
