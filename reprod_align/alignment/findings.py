@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from reprod_align.base.difference import RELATIVE_TOLERANCE, Gap
-from reprod_align.model.source.lines import SourceLine
+from reprod_align.model.source import SourceLine
 from reprod_align.report import Check, Finding, NotJudged, Report, Stage, Unjudged
 from reprod_align.report.finding import FindingKind
 

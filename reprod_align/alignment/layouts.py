@@ -23,7 +23,7 @@ from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.text import ancestors, shorten
 from reprod_align.match import Evidence, Relayout, TensorPair, find_alternatives
 from reprod_align.model.side import ModelFailure
-from reprod_align.model.source.operation import Wanted
+from reprod_align.model.source import Wanted
 
 import numpy as np
 

@@ -14,8 +14,8 @@ from reprod_align.base.blocks import Array, magnitude
 from reprod_align.base.text import count, shorten
 from reprod_align.model.backward import Projection
 from reprod_align.model.side import Inputs, ModelFailure, ModelInfo, Side
+from reprod_align.model.source import SourceLine
 from reprod_align.model.source.coverage import IdleLines
-from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.trace import Trace
 from reprod_align.randomness import KeyedDraws
 from reprod_align.report import NotJudged, Report

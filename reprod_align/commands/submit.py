@@ -12,7 +12,7 @@ from pathlib import Path
 from reprod_align.base.files import as_json
 from reprod_align.commands.verify import add_judging
 from reprod_align.errors import MissingInputError, ReprodError, explain_absence, one_line
-from reprod_align.submission import examine
+from reprod_align.submission import examine, pack
 from reprod_align.submission.files import (
     GUIDE_FOLDER,
     MANIFEST,
@@ -22,7 +22,6 @@ from reprod_align.submission.files import (
     is_known,
     list_files,
 )
-from reprod_align.submission.manifest import pack
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -25,9 +25,9 @@ from reprod_align.pair.remote import end_group, start_process
 from reprod_align.records import load_record, unread_items
 from reprod_align.records.compare import EXACT, STRICT, Comparison, compare_records, official_rule
 from reprod_align.records.gate import digest
+from reprod_align.submission import check_sources, find_code
 from reprod_align.submission.files import GUIDE_FOLDER, STEPS, GuideStep, Submission
 from reprod_align.submission.findings import Verification
-from reprod_align.submission.manifest import check_sources, find_code
 
 SECONDS: Final = 1800.0
 NAMED: Final = "rerun.toml"

@@ -18,9 +18,8 @@ from reprod_align.model.side import (
     check_inputs,
     name_inputs,
 )
+from reprod_align.model.source import SourceLine, Wanted
 from reprod_align.model.source.coverage import IdleLines
-from reprod_align.model.source.lines import SourceLine
-from reprod_align.model.source.operation import Wanted
 from reprod_align.model.store import keep_copy, limit_memory
 from reprod_align.model.trace import Call, Leaf, LeafPair, Trace, pair_leaves
 from reprod_align.model.watch import NO_PINS, Keep, Pin, Pins, Watch

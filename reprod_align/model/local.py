@@ -28,9 +28,8 @@ from reprod_align.model.side import (
     may_have_gradient,
     name_inputs,
 )
+from reprod_align.model.source import RunEnd, SourceLine, UserCode, list_plain_attributes, switched
 from reprod_align.model.source.coverage import IdleLines, LineCoverage
-from reprod_align.model.source.lines import SourceLine, UserCode
-from reprod_align.model.source.operation import RunEnd, list_plain_attributes, switched
 from reprod_align.model.state import HeldTensors, State, choose_names
 from reprod_align.model.store import OriginalValues, keep_copy, require_room, unload
 from reprod_align.model.trace import Trace

@@ -15,8 +15,17 @@ from typing import Any, NamedTuple
 from reprod_align.base.blocks import Array
 from reprod_align.base.text import parent
 from reprod_align.base.tree import leaves
-from reprod_align.model.source.lines import SourceLine, UserCode, is_own, line_of, skip_own
-from reprod_align.model.source.operation import LOSS, RETURN, Operation, Wanted
+from reprod_align.model.source import (
+    LOSS,
+    RETURN,
+    Operation,
+    SourceLine,
+    UserCode,
+    Wanted,
+    is_own,
+    line_of,
+    skip_own,
+)
 from reprod_align.model.store import Shelf
 from reprod_align.model.trace import Call
 from reprod_align.randomness import CallKey

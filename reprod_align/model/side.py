@@ -15,9 +15,8 @@ from reprod_align.base.blocks import Array
 from reprod_align.errors import MissingNameError, ReprodError
 from reprod_align.model.backward import Projection
 from reprod_align.model.settings import ModuleSettings, OptimizerSettings
+from reprod_align.model.source import SourceLine, Wanted
 from reprod_align.model.source.coverage import IdleLines
-from reprod_align.model.source.lines import SourceLine
-from reprod_align.model.source.operation import Wanted
 from reprod_align.model.trace import Trace
 from reprod_align.model.watch import Keep, Pins
 from reprod_align.randomness import KeyedDraws

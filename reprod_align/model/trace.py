@@ -14,7 +14,7 @@ from typing import Any, overload
 from reprod_align.base.blocks import Array
 from reprod_align.base.difference import RELATIVE_TOLERANCE, gap
 from reprod_align.base.text import last_part
-from reprod_align.model.source.operation import Operation
+from reprod_align.model.source import Operation
 from reprod_align.traces import recorder
 
 import numpy as np

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 from reprod_align.base.blocks import Array
 from reprod_align.base.tree import IsTensor, leaves, plain_leaves, replace
 from reprod_align.model.recorder import OperationRecorder
-from reprod_align.model.source.operation import RunEnd, Wanted, Which
+from reprod_align.model.source import RunEnd, Wanted, Which
 from reprod_align.model.store import Shelf
 from reprod_align.model.trace import Call, Leaf, Trace
 from reprod_align.traces.recorder import Listener

@@ -29,7 +29,7 @@ from reprod_align.report import Report
 from reprod_align.selftest import inputs as _of_inputs
 from reprod_align.selftest import layers as _of_layers
 from reprod_align.selftest import training as _of_training
-from reprod_align.selftest.fault import DEAD, PlantedFault, find_faults, observe
+from reprod_align.selftest.plant import DEAD, PlantedFault, find_faults, observe
 
 import numpy as np
 

@@ -11,17 +11,18 @@ from typing import Any, Final
 
 from reprod_align.base import tree
 from reprod_align.base.blocks import measure_peak
-from reprod_align.selftest.fault import (
+from reprod_align.selftest.plant import (
     Finder,
+    Forward,
     Found,
     NamedLayer,
     PlantedFault,
     View,
     fault_at,
     is_plain,
+    replace_forward,
     take_middle,
 )
-from reprod_align.selftest.plant import Forward, replace_forward
 
 import numpy as np
 import paddle

@@ -11,28 +11,26 @@ from reprod_align.backends import replace_attribute
 from reprod_align.base.text import parent
 from reprod_align.model import SYNONYMS
 from reprod_align.randomness import KeyedDraws
-from reprod_align.selftest.fault import (
+from reprod_align.selftest.plant import (
+    POOLS,
+    Arguments,
     Finder,
+    Forward,
     Found,
     NamedLayer,
     PlantedFault,
     Site,
     View,
+    change_tensors,
     fault_at,
     find_largest_gradient,
-    read,
-    take_middle,
-)
-from reprod_align.selftest.plant import (
-    POOLS,
-    Arguments,
-    Forward,
-    change_tensors,
     keep_as_buffer,
+    read,
     replace_call,
     replace_forward,
     replace_parameters,
     set_attributes,
+    take_middle,
 )
 
 import numpy as np

@@ -3,10 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from reprod_align.selftest.fault import Finder, Found, PlantedFault, View
 from reprod_align.selftest.plant import (
     Arguments,
+    Finder,
     Forward,
+    Found,
+    PlantedFault,
+    View,
     advance_schedule,
     change_optimizer,
     replace_function,

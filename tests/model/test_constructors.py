@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reprod_align.model.source.lines import SourceLine
+from reprod_align.model.source import SourceLine
 from reprod_align.model.source.making import (
     find_choice,
     find_default,

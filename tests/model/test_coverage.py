@@ -6,8 +6,8 @@ from pathlib import Path
 from threading import Thread
 from types import ModuleType
 
+from reprod_align.model.source import UserCode
 from reprod_align.model.source.coverage import IdleLines, LineCoverage
-from reprod_align.model.source.lines import UserCode
 
 import pytest
 

@@ -6,7 +6,7 @@ from reprod_align.backends.paddle import calls as paddle_calls
 from reprod_align.backends.torch import calls as torch_calls
 from reprod_align.model.local import LocalSide
 from reprod_align.model.recorder import OperationRecorder
-from reprod_align.model.source.operation import RETURN, Operation, Wanted, Which
+from reprod_align.model.source import RETURN, Operation, Wanted, Which
 from reprod_align.pair import paddle_side, torch_side
 from reprod_align.randomness import KeyedDraws
 from tests.alignment.lines.paddle_attention import Attention as PaddleAttention

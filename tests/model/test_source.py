@@ -4,9 +4,8 @@ import os
 import sys
 from pathlib import Path
 
-from reprod_align.model.source.lines import SourceLine, UserCode, line_of
+from reprod_align.model.source import LOSS, SourceLine, UserCode, Wanted, line_of
 from reprod_align.model.source.making import find_making
-from reprod_align.model.source.operation import LOSS, Wanted
 from reprod_align.model.source.parsing import (
     find_assignment,
     find_constant,

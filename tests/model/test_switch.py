@@ -1,6 +1,6 @@
 """Another value of an attribute is in force in a block, and gone after it."""
 
-from reprod_align.model.source.operation import Switch, list_plain_attributes, switched
+from reprod_align.model.source import Switch, list_plain_attributes, switched
 
 import pytest
 

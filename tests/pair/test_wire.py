@@ -10,8 +10,7 @@ from multiprocessing import Pipe
 from pathlib import Path
 
 from reprod_align.errors import ReprodError, WeightsError
-from reprod_align.model.source.lines import SourceLine
-from reprod_align.model.source.operation import Operation
+from reprod_align.model.source import Operation, SourceLine
 from reprod_align.model.watch import NO_PINS
 from reprod_align.pair.wire import Wire, pack, unpack
 from reprod_align.randomness import KeyedDraws
@@ -142,7 +141,7 @@ def unpack_table(root: object, *nodes: object) -> object:
     return unpack(json.dumps([root, *nodes]).encode(), [np.zeros(8, np.uint8)])
 
 
-PLACE = "reprod_align.model.source.lines:SourceLine"
+PLACE = "reprod_align.model.source:SourceLine"
 
 
 def unpack_on_a_small_stack(root: object, *nodes: object) -> object:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from reprod_align.pair import paddle_side
-from reprod_align.selftest.fault import PlantedFault, View, observe
+from reprod_align.selftest.plant import PlantedFault, View, observe
 
 import numpy as np
 import paddle

@@ -3,8 +3,7 @@
 from typing import Any
 
 from reprod_align.selftest import NO_EFFECT, SelfTest, lacks_effect, may_lack_effect, selftest
-from reprod_align.selftest.fault import DEAD, PlantedFault, fault_at
-from reprod_align.selftest.plant import replace_forward
+from reprod_align.selftest.plant import DEAD, PlantedFault, fault_at, replace_forward
 from tests.selftest.observed import observed
 
 import numpy as np

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from reprod_align.selftest import inputs
-from reprod_align.selftest.fault import PlantedFault, View
+from reprod_align.selftest.plant import PlantedFault, View
 from tests.selftest.observed import X, changes_output, observed, run
 
 import numpy as np

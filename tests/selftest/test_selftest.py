@@ -12,7 +12,7 @@ from reprod_align.alignment.locating.experiment import Experiment
 from reprod_align.pair import PairSpec
 from reprod_align.report import NotJudged, Report
 from reprod_align.selftest import SelfTest, plant, selftest
-from reprod_align.selftest.fault import PlantedFault
+from reprod_align.selftest.plant import PlantedFault
 from tests.pairs.bert import CLASSES, CONFIG
 from tests.pairs.cnn import PaddleCnn, TorchCnn, X
 from tests.pairs.plant import look_trained, port

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from reprod_align.selftest import training
-from reprod_align.selftest.fault import PlantedFault, View
+from reprod_align.selftest.plant import PlantedFault, View
 from tests.selftest.observed import X, observed
 
 import paddle

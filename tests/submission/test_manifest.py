@@ -5,11 +5,11 @@ import zipfile
 from pathlib import Path
 
 from reprod_align.errors import ReprodError
-from reprod_align.submission import verify
-from reprod_align.submission.manifest import (
+from reprod_align.submission import (
     check_manifest,  # noqa: F401 - through verify
     find_code,
     pack,
+    verify,
 )
 from tests.submission.making import WEIGHTS, make_submission
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from reprod_align.errors import RecordError
 from reprod_align.records.compare import compare_records
-from reprod_align.submission import count_copied, judge_step
+from reprod_align.submission import check_manifest, count_copied, judge_step, pack
 from reprod_align.submission.claims import Claim, check_logs, check_results, read_claims
 from reprod_align.submission.files import (
     EXTRA,
@@ -17,7 +17,6 @@ from reprod_align.submission.files import (
     open_submission,
 )
 from reprod_align.submission.findings import EDITED, MISSING, JudgedStep, StepRow, Verification
-from reprod_align.submission.manifest import check_manifest, pack
 from reprod_align.submission.numbers import check_numbers
 from tests.submission.making import make_submission
 

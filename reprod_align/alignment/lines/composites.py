@@ -11,7 +11,7 @@ from typing import Final
 
 from reprod_align.alignment.lines.graph import LARGEST
 from reprod_align.base.blocks import Array
-from reprod_align.model.source.operation import Operation
+from reprod_align.model.source import Operation
 
 import numpy as np
 

@@ -13,7 +13,7 @@ from reprod_align.alignment.runner import Runner
 from reprod_align.base.text import ancestors, count, last_part, parent
 from reprod_align.model.settings import SYNONYMS
 from reprod_align.model.side import ModelInfo, Side
-from reprod_align.model.source.lines import SourceLine
+from reprod_align.model.source import Operation, SourceLine
 from reprod_align.model.source.making import (
     Making,
     Trail,
@@ -26,7 +26,6 @@ from reprod_align.model.source.making import (
     trace_argument,
     trace_attribute,
 )
-from reprod_align.model.source.operation import Operation
 from reprod_align.model.source.parsing import (
     find_decision,
     find_forward,

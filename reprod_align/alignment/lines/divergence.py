@@ -23,7 +23,7 @@ from reprod_align.alignment.lines.graph import (
     trace_back,
 )
 from reprod_align.base.blocks import Array
-from reprod_align.model.source.operation import RETURN, Operation
+from reprod_align.model.source import RETURN, Operation
 from reprod_align.model.trace import HIDDEN
 
 import numpy as np

@@ -10,7 +10,7 @@ from typing import Final
 from reprod_align.api.calls import ALIASES
 from reprod_align.base.blocks import Array
 from reprod_align.base.difference import gap
-from reprod_align.model.source.operation import RETURN, Operation
+from reprod_align.model.source import RETURN, Operation
 from reprod_align.model.trace import HIDDEN
 
 import numpy as np

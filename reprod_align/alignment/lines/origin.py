@@ -12,8 +12,7 @@ from types import MappingProxyType
 
 from reprod_align.alignment.lines.divergence import Difference
 from reprod_align.alignment.lines.graph import is_same
-from reprod_align.model.source.lines import SourceLine
-from reprod_align.model.source.operation import RETURN, Operation
+from reprod_align.model.source import RETURN, Operation, SourceLine
 from reprod_align.model.source.parsing import (
     find_assignment,
     find_condition,

@@ -48,7 +48,7 @@ from reprod_align.base.text import is_within, parent, shorten
 from reprod_align.causes import explain_draws
 from reprod_align.explain.edits import ROWS
 from reprod_align.explain.scope import find_owner
-from reprod_align.model.source.lines import SourceLine
+from reprod_align.model.source import SourceLine
 from reprod_align.model.trace import LeafPair, Trace, is_mask
 from reprod_align.report import Finding, Suggestion
 from reprod_align.report.finding import FindingKind, name_place

@@ -9,7 +9,7 @@ from reprod_align.alignment.noise import Judge, Noise
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.base.blocks import Array
 from reprod_align.match import join_activation
-from reprod_align.model.source.operation import Which as Which
+from reprod_align.model.source import Which as Which
 from reprod_align.model.trace import Call, Leaf, LeafPair, Trace, pair_leaves, sum_gradients
 
 import numpy as np

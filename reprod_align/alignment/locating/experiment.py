@@ -34,9 +34,8 @@ from reprod_align.explain.trials import BUDGETS, Files, Trial, list_texts
 from reprod_align.explain.workers import try_in_order
 from reprod_align.model.local import LocalSide, find_local
 from reprod_align.model.side import ModelFailure
-from reprod_align.model.source.lines import SourceLine
+from reprod_align.model.source import Operation, SourceLine, Switch, Wanted
 from reprod_align.model.source.making import read_attributes
-from reprod_align.model.source.operation import Operation, Switch, Wanted
 from reprod_align.report import Finding, Suggestion
 
 _CLOSE = 1e-6  # relative: a table may be kept in float32

@@ -25,8 +25,7 @@ from reprod_align.alignment.runner import Runner
 from reprod_align.base.blocks import Array
 from reprod_align.base.text import parent
 from reprod_align.model.side import ModelFailure
-from reprod_align.model.source.lines import SourceLine
-from reprod_align.model.source.operation import Operation, Wanted, find_consumer
+from reprod_align.model.source import Operation, SourceLine, Wanted, find_consumer
 from reprod_align.model.source.parsing import find_decision
 from reprod_align.model.trace import Call, Trace
 from reprod_align.randomness import CallKey

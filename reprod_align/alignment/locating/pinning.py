@@ -30,7 +30,7 @@ from reprod_align.alignment.locating.faults import find_largest_gradient, pair_g
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.blocks import Array
 from reprod_align.model.side import ModelFailure
-from reprod_align.model.source.operation import Wanted
+from reprod_align.model.source import Wanted
 from reprod_align.model.trace import (
     Call,
     Leaf,

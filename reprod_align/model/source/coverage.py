@@ -19,7 +19,7 @@ from functools import lru_cache
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple
 
-from reprod_align.model.source.lines import UserCode
+from reprod_align.model.source import UserCode
 from reprod_align.model.source.parsing import FUNCTIONS, parse
 
 _EMPTY: Final = (ast.Raise, ast.Assert, ast.Pass, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal,

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reprod_align.model.source.lines import SourceLine
+from reprod_align.model.source import SourceLine
 from reprod_align.model.source.parsing import (
     FUNCTIONS,
     decides,

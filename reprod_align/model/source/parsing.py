@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from reprod_align.model.source.lines import SourceLine
+from reprod_align.model.source import SourceLine
 
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ASSIGNMENTS: Final = (ast.Assign, ast.AnnAssign, ast.AugAssign)

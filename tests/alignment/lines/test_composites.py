@@ -2,8 +2,7 @@
 
 from reprod_align.alignment.lines.composites import write_out
 from reprod_align.alignment.lines.divergence import find_mask_maker
-from reprod_align.model.source.lines import SourceLine
-from reprod_align.model.source.operation import Operation
+from reprod_align.model.source import Operation, SourceLine
 
 import numpy as np
 import pytest

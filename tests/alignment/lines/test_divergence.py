@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from reprod_align.alignment.lines.divergence import Difference, find_cut, find_difference
 from reprod_align.alignment.lines.graph import KnownValues, are_alike, are_equal, name_of
 from reprod_align.alignment.lines.origin import describe_difference, find_origin
-from reprod_align.model.source.lines import SourceLine
-from reprod_align.model.source.operation import RETURN, Operation
+from reprod_align.model.source import RETURN, Operation, SourceLine
 
 import numpy as np
 

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from reprod_align.alignment.lines.graph import find_maker, trace_back
-from reprod_align.model.source.lines import SourceLine
-from reprod_align.model.source.operation import RETURN, Operation
+from reprod_align.model.source import RETURN, Operation, SourceLine
 
 import numpy as np
 

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from reprod_align.selftest import FAULTS, inputs, layers, plant, training
-from reprod_align.selftest.fault import PlantedFault, fault_at, find_faults, take_middle
+from reprod_align.selftest.plant import PlantedFault, fault_at, find_faults, take_middle
 
 import numpy as np
 import paddle
