@@ -59,11 +59,11 @@ class MissingInputError(ReprodError):
     """A file that an earlier script should have written is not there."""
 
 
-class _Place(Protocol):
+class _PathLike(Protocol):
     def exists(self) -> bool: ...
 
 
-def explain_absence(path: _Place, then: str = "") -> ReprodError:
+def explain_absence(path: _PathLike, then: str = "") -> ReprodError:
     """Return why `path` can't be read as a file: nothing is there, or a folder, a device or a pipe."""
     if path.exists():
         return ReprodError(f"{path} is not a file, but a folder, a device or a pipe{then}")

@@ -5,7 +5,7 @@ usage   python tools/log_formats.py
 
 from pathlib import Path
 
-from reprod_align.curves.readers import FORMATS
+from reprod_align.curves.readers import list_formats
 
 ROOT = Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- table: tools/log_formats.py -->", "<!-- end -->"
@@ -18,7 +18,7 @@ PAGES = {  # page -> the table's head, and the row of a format
 def fill(page: Path) -> str:
     """Return the page's text with the table as the formats make it now."""
     head, row = PAGES[page]
-    rows = [head, ("---", "---"), *map(row, FORMATS)]
+    rows = [head, ("---", "---"), *map(row, list_formats())]
     before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     table = "\n".join(f"| {log} | {remarks} |" for log, remarks in rows)
     return f"{before}{BEGIN}\n\n{table}\n\n{END}{rest.partition(END)[2]}"

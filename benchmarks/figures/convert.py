@@ -15,7 +15,7 @@ from reprod_align.base.blocks import Array
 from reprod_align.conversion import Conversion, convert
 from reprod_align.conversion.weight_map import WeightMap, read_map, write_map
 from reprod_align.match import TensorPair
-from reprod_align.weights.stored import DTYPES, Entry
+from reprod_align.weights.stored import DTYPES, TensorEntry
 from reprod_align.weights.writing import write_checkpoint
 
 import numpy as np
@@ -88,9 +88,9 @@ def _begin(folder: Path) -> Path:
     return folder / "out"
 
 
-def list_entries(size: float) -> list[Entry]:
+def list_entries(size: float) -> list[TensorEntry]:
     """Return tensors of about `size` bytes, half of it in each dtype."""
-    found: list[Entry] = []
+    found: list[TensorEntry] = []
     for prefix, dtype in (("half", "bfloat16"), ("full", "float32")):
         left = size / 2
         for entry in _list_model(prefix, dtype):
@@ -101,15 +101,15 @@ def list_entries(size: float) -> list[Entry]:
     return found
 
 
-def _list_model(prefix: str, dtype: str) -> Iterator[Entry]:
-    yield Entry(f"{prefix}.embed_tokens.weight", dtype, (WORDS, WIDTH))
-    yield Entry(f"{prefix}.lm_head.weight", dtype, (WORDS, WIDTH))
+def _list_model(prefix: str, dtype: str) -> Iterator[TensorEntry]:
+    yield TensorEntry(f"{prefix}.embed_tokens.weight", dtype, (WORDS, WIDTH))
+    yield TensorEntry(f"{prefix}.lm_head.weight", dtype, (WORDS, WIDTH))
     for layer in range(1000):
         for name, shape in _MATRICES.items():
-            yield Entry(f"{prefix}.layers.{layer}.{name}.weight", dtype, shape)
+            yield TensorEntry(f"{prefix}.layers.{layer}.{name}.weight", dtype, shape)
 
 
-def write_source(folder: Path, entries: list[Entry]) -> None:
+def write_source(folder: Path, entries: list[TensorEntry]) -> None:
     """Write the checkpoint as PyTorch's, and the map that makes it Paddle's."""
     largest = max(entry.nbytes for entry in entries)
     bits = np.random.default_rng(0).integers(0, 256, largest, dtype=np.uint8)
@@ -127,5 +127,5 @@ def write_source(folder: Path, entries: list[Entry]) -> None:
     write_map(folder / "map.json", WeightMap(tuple(turned)))
 
 
-def _is_linear(entry: Entry) -> bool:
+def _is_linear(entry: TensorEntry) -> bool:
     return len(entry.shape) == 2 and "embed" not in entry.name

@@ -25,7 +25,7 @@ from examples.zoo.running import judge_pairs
 from examples.zoo.tables import Table, choose
 from reprod_align.base.console import run_command
 from reprod_align.base.tasks import Workers
-from reprod_align.commands.arguments import add_worker_arguments
+from reprod_align.commands import add_worker_arguments
 
 
 def main(words: Sequence[str]) -> int:

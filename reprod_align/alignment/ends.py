@@ -35,7 +35,7 @@ _NAMED = 6  # inputs in one sentence
 _USUAL = 1e-2
 """of the usual element: what float32 inside may do to it (docs/tolerances.md)"""
 
-Gradients = Mapping[str, Array | None]
+InputGradients = Mapping[str, Array | None]
 
 
 def judge_input_gradients(runner: Runner, findings: Findings, done: Pass) -> None:
@@ -67,7 +67,12 @@ def judge_input_gradients(runner: Runner, findings: Findings, done: Pass) -> Non
 
 
 def _compare(
-    findings: Findings, done: Pass, name: str, ours: Gradients, theirs: Gradients, given: Array
+    findings: Findings,
+    done: Pass,
+    name: str,
+    ours: InputGradients,
+    theirs: InputGradients,
+    given: Array,
 ) -> Gap:
     """Compare one; one that never arrived is zero. Noise is measured where they differ."""
     expected, actual = (_fill(one[name], given) for one in (ours, theirs))
@@ -108,8 +113,8 @@ def _judge(
     findings: Findings,
     name: str,
     found: Gap,
-    ours: Gradients,
-    theirs: Gradients,
+    ours: InputGradients,
+    theirs: InputGradients,
 ) -> None:
     """Add a finding for a gradient that differs, unless float32 inside explains it."""
     mixed = findings.float32_inside or runner.dtype == "float32" or runner.keeps_float32

@@ -24,8 +24,8 @@ from reprod_align.errors import ReprodError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
-Work = Callable[[Any], Any]
-Run = Callable[[Work, Sequence[Any]], Iterator[tuple[Any, Any]]]
+WorkFunction = Callable[[Any], Any]
+RunTasks = Callable[[WorkFunction, Sequence[Any]], Iterator[tuple[Any, Any]]]
 """from a function and tasks to each task and the function's result, as they are done"""
 
 __all__ = ["HERE", "ResultFolder", "Workers", "digest", "digest_judge"]
@@ -97,7 +97,7 @@ class Workers:
         return self.jobs > 1 or bool(self.cluster)
 
     @contextmanager
-    def at_work(self, prepare: Callable[[], object] | None = None) -> Iterator[Run]:
+    def at_work(self, prepare: Callable[[], object] | None = None) -> Iterator[RunTasks]:
         """Yield what runs tasks. Raises ReprodError if no scheduler answers.
 
         prepare: what each process does first, without being waited for; it may fail.
@@ -133,7 +133,7 @@ HERE: Final = Workers()
 """this process alone"""
 
 
-def _run_here(work: Work, tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:
+def _run_here(work: WorkFunction, tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:
     for task in tasks:
         yield task, work(task)
 
@@ -150,7 +150,7 @@ class _Crew:
         """Start the rooms of the workers that are there, and let them do this first."""
         self._client.run(start_room, self._command, _pack(_call, work))
 
-    def run(self, work: Work, tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:
+    def run(self, work: WorkFunction, tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:
         """Yield each task and its result, as the workers finish them."""
         from distributed import as_completed
 
@@ -199,7 +199,7 @@ class _Crew:
             self._client.close(timeout=1)
 
 
-def _pack(work: Work, task: object) -> bytes:
+def _pack(work: WorkFunction, task: object) -> bytes:
     import cloudpickle
 
     packed: bytes = cloudpickle.dumps((digest_judge(), work, task))

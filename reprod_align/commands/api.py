@@ -14,7 +14,7 @@ from reprod_align import api
 from reprod_align.api import calls, pages
 from reprod_align.api.entry import Entry, run_entry
 from reprod_align.base.files import as_json
-from reprod_align.commands.arguments import add_json_argument
+from reprod_align.commands import add_json_argument
 from reprod_align.errors import ReprodError
 
 

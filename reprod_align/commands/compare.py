@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from reprod_align.base.files import as_json
-from reprod_align.commands.arguments import add_json_argument
+from reprod_align.commands import add_json_argument
 from reprod_align.records import load_record
 from reprod_align.records.compare import EXACT, STRICT, compare_records, official_rule
 

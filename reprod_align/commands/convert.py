@@ -28,7 +28,7 @@ from functools import partial
 from pathlib import Path
 
 from reprod_align.base.console import tell
-from reprod_align.commands.arguments import (
+from reprod_align.commands import (
     add_json_argument,
     add_python_arguments,
     print_result,

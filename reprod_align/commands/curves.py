@@ -18,10 +18,10 @@ from pathlib import Path
 from textwrap import fill
 
 from reprod_align.base.files import as_json
-from reprod_align.commands.arguments import add_name_map_argument, read_name_map
+from reprod_align.commands import add_name_map_argument, read_name_map
 from reprod_align.curves import compare_curves
 from reprod_align.curves.band import MULTIPLE, TOLERANCE
-from reprod_align.curves.readers import FORMATS
+from reprod_align.curves.readers import list_formats
 from reprod_align.curves.report import CurveReport, Explanation, make_page
 from reprod_align.errors import ReprodError
 from reprod_align.page.outputs import (
@@ -34,7 +34,9 @@ from reprod_align.page.outputs import (
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.epilog = fill(f"logs that can be read: {', '.join(each.name for each in FORMATS)}", 80)
+    parser.epilog = fill(
+        f"logs that can be read: {', '.join(each.name for each in list_formats())}", 80
+    )
     parser.add_argument("reference", type=Path, metavar="A", help="the reference run's log")
     parser.add_argument("other", type=Path, metavar="B", help="the other run's log")
     parser.add_argument(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reprod_align.base.files import as_json
-from reprod_align.commands.arguments import add_name_map_argument, read_name_map
+from reprod_align.commands import add_name_map_argument, read_name_map
 from reprod_align.errors import ReprodError
 from reprod_align.page.outputs import add_output_arguments, require_outputs, write_outputs
 from reprod_align.traces import load_trace

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from reprod_align.base.console import tell
 from reprod_align.base.files import whole_file
-from reprod_align.commands.arguments import (
+from reprod_align.commands import (
     add_file_argument,
     add_json_argument,
     print_result,

@@ -48,7 +48,7 @@ from reprod_align.alignment import compare_pair
 from reprod_align.base.console import tell
 from reprod_align.base.files import write_text
 from reprod_align.base.tasks import Workers
-from reprod_align.commands.arguments import (
+from reprod_align.commands import (
     add_file_argument,
     add_parallel_arguments,
     add_python_arguments,

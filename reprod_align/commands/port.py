@@ -26,7 +26,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from reprod_align.base.console import tell
-from reprod_align.commands.arguments import add_json_argument, print_result, run_user_code
+from reprod_align.commands import add_json_argument, print_result, run_user_code
 from reprod_align.errors import ReprodError
 from reprod_align.pair.file import call_named
 from reprod_align.pair.remote import describe_code

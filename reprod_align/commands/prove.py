@@ -14,7 +14,7 @@ from pathlib import Path
 
 from reprod_align.base.console import quieten, tell, without_warnings
 from reprod_align.base.files import as_json, write_text
-from reprod_align.commands.arguments import add_json_argument, add_python_arguments
+from reprod_align.commands import add_json_argument, add_python_arguments
 from reprod_align.contract.proof import ContractProof, hold_against, read_certificate
 from reprod_align.contract.prove import prove
 from reprod_align.contract.terms import read_terms

@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reprod_align.commands.arguments import (
+from reprod_align.commands import (
     add_file_argument,
     add_json_argument,
     add_parallel_arguments,

@@ -20,7 +20,7 @@ from typing import Any
 
 from reprod_align.base.console import tell
 from reprod_align.base.files import as_json
-from reprod_align.commands.arguments import add_json_argument
+from reprod_align.commands import add_json_argument
 from reprod_align.submission import examine
 from reprod_align.submission.files import STEPS, open_submission
 

@@ -29,10 +29,10 @@ from reprod_align.errors import ReprodError, WeightsError, join_lines, one_line
 from reprod_align.weights import (
     INDEX,
     Checkpoint,
-    Entry,
+    FileLocation,
     Opaque,
-    Place,
     Stored,
+    TensorEntry,
     find_kind,
     name_all,
     name_files,
@@ -161,7 +161,7 @@ SHARD_SIZE = 5 * 10**9
 
 
 def require_free(
-    source: Checkpoint, target: Path, entries: Sequence[Entry], shard_size: int
+    source: Checkpoint, target: Path, entries: Sequence[TensorEntry], shard_size: int
 ) -> None:
     """Raise ReprodError if a file of the source would be written over, or stale ones stay beside."""
     names = name_files(target, entries, shard_size)
@@ -191,7 +191,7 @@ def _list_stale(target: Path, names: Sequence[str]) -> Iterator[str]:
 class Conversion:
     """What is to be converted, and how."""
 
-    source: Place | Checkpoint
+    source: FileLocation | Checkpoint
     """a checkpoint that is open already may have other names than its file"""
     target: Path
     select: str = ""

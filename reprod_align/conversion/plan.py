@@ -11,7 +11,7 @@ from reprod_align.base.blocks import Array
 from reprod_align.conversion.weight_map import WeightMap, find_shapes
 from reprod_align.errors import WeightsError
 from reprod_align.match import Shape, TensorPair
-from reprod_align.weights import ArraysOnDemand, Entry, Stored, widen
+from reprod_align.weights import ArraysOnDemand, Stored, TensorEntry, widen
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class Plan:
 
     to: str
     """"torch" or "paddle": whose layout is written"""
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[TensorEntry] = field(default_factory=list)
     rows: list[PlannedTensor] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     """what is missing, left over or misshapen; nothing is written while there is any"""
@@ -153,7 +153,7 @@ class _Planner:
             if name in self.plan.made:
                 self.compare_twin(name, rule, taken, at)
                 continue
-            self.plan.entries.append(Entry(name, taken[0].dtype, shape))
+            self.plan.entries.append(TensorEntry(name, taken[0].dtype, shape))
             self.plan.made[name] = rule, taken, at
         both = (before, after) if self.plan.to == "paddle" else (after, before)
         ours, theirs = (" + ".join(map(str, shapes)) for shapes in both)
@@ -186,7 +186,7 @@ class _Planner:
         if array is None:
             self.note(rule, "", "", "", "left to the model itself")
             return
-        self.plan.entries.append(Entry(name, str(array.dtype), array.shape))
+        self.plan.entries.append(TensorEntry(name, str(array.dtype), array.shape))
         self.plan.own[name] = array
         shape = str(array.shape)
         self.note(rule, str(array.dtype), shape, shape, "the model's own")
@@ -203,7 +203,7 @@ class _Planner:
         for name, first in self.map.tied[self.plan.to].items():
             if first in entries:
                 held = entries[first]
-                self.plan.entries.append(Entry(name, held.dtype, held.shape, first))
+                self.plan.entries.append(TensorEntry(name, held.dtype, held.shape, first))
 
     def note_left_over(self) -> None:
         """Find fault with every tensor of the source that no rule takes."""
@@ -296,7 +296,7 @@ def list_differences(plan: Plan, written: Mapping[str, Stored]) -> Iterator[str]
 
 
 def _compare(
-    entry: Entry, held: Stored, load: Loader, written: Mapping[str, Stored]
+    entry: TensorEntry, held: Stored, load: Loader, written: Mapping[str, Stored]
 ) -> Iterator[str]:
     if held.shape != entry.shape:
         turned = ": not transposed" if held.shape == entry.shape[::-1] else ""

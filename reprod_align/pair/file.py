@@ -22,7 +22,7 @@ from reprod_align.errors import ReprodError, describe_error, explain_absence
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs, ModelFailure, check_inputs
 from reprod_align.pair import PairSpec, check_setting
-from reprod_align.weights import Place, locate
+from reprod_align.weights import FileLocation, locate
 
 _MODULE: Final = "pair_file_of_the_user"  # its own name could be that of a package: torch.py
 _FUNCTIONS: Final = ("model", "loss", "optimizer", "scheduler")
@@ -74,7 +74,7 @@ class PairFile:
         names = [f"{framework}_{name}" for name in _FUNCTIONS[1:]]
         return {name: self.find_function(name, 1) for name in names}
 
-    def weights(self, framework: Framework) -> Place | None:
+    def weights(self, framework: Framework) -> FileLocation | None:
         """Return where one side's weights lie, None if the file does not say."""
         name = f"{framework}_weights"
         found = getattr(self._module, name, None)

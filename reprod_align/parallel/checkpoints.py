@@ -19,7 +19,7 @@ from reprod_align.pair.file import PairFile, open_file
 from reprod_align.parallel import Mesh, Placement, parse_mesh
 from reprod_align.parallel.launch import Ranks
 from reprod_align.parallel.side import Overheard, ParallelSide
-from reprod_align.weights import Entry, Stored, find_kind, open_checkpoint, write_checkpoint
+from reprod_align.weights import Stored, TensorEntry, find_kind, open_checkpoint, write_checkpoint
 
 import numpy as np
 
@@ -133,5 +133,7 @@ def _write(
     entries = []
     for name, array in made.items():
         tied = first.setdefault(tensors[name], name)
-        entries.append(Entry(name, tensors[name].dtype, array.shape, "" if tied == name else tied))
+        entries.append(
+            TensorEntry(name, tensors[name].dtype, array.shape, "" if tied == name else tied)
+        )
     stack.enter_context(write_checkpoint(path, "paddle", entries, made.__getitem__, _LARGEST))

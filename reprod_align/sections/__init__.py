@@ -23,7 +23,7 @@ from reprod_align.alignment import (
     report_failure,
 )
 from reprod_align.base.console import tell
-from reprod_align.base.tasks import ResultFolder, Run, Workers, digest
+from reprod_align.base.tasks import ResultFolder, RunTasks, Workers, digest
 from reprod_align.errors import ReprodError
 from reprod_align.model import Inputs, LeafPair, ModelFailure, Trace, UserFunction, limit_memory
 from reprod_align.report import Report
@@ -34,12 +34,12 @@ from reprod_align.sections.pieces import (
     Job,
     OpenRequest,
     Request,
-    Work,
+    SectionWork,
     judge_pieces,
     prepare_apart,
 )
 from reprod_align.sections.reports import digest_files, join_unjudged, merge_reports
-from reprod_align.weights import Place
+from reprod_align.weights import FileLocation
 
 __all__ = ["Request", "SECTION_SIZE", "align_sections", "judge_request"]
 
@@ -48,8 +48,8 @@ def align_sections(
     torch_model: Maker,
     paddle_model: Maker,
     inputs: Inputs,
-    torch_weights: str | Place,
-    paddle_weights: str | Place | None = None,
+    torch_weights: str | FileLocation,
+    paddle_weights: str | FileLocation | None = None,
     torch_loss: UserFunction | None = None,
     paddle_loss: UserFunction | None = None,
     torch_optimizer: UserFunction | None = None,
@@ -109,14 +109,14 @@ def judge_request(open_request: OpenRequest, state: Path | None, workers: Worker
         folder = results.folder
         key = digest(opened.made_from, digest_files(opened.files)) if folder else ""
         job = Job(open_request, (folder or Path()).absolute(), opened.made_from, key)
-        work = Work(opened, results, key, workers.are_apart)
+        work = SectionWork(opened, results, key, workers.are_apart)
         work.keep_names()
         report = _judge_sections(work, job, run, workers.are_apart)
         report.remarks += request.remarks
         return report
 
 
-def _judge_sections(work: Work, job: Job, run: Run, apart: bool) -> Report:
+def _judge_sections(work: SectionWork, job: Job, run: RunTasks, apart: bool) -> Report:
     """Return the report on the whole pair."""
     try:
         reports = judge_pieces(work, job, run, apart)
@@ -134,7 +134,7 @@ def _report_failure(pair: SectionedPair, error: ModelFailure) -> Report:
     return report_failure(pair.reference.side, pair.pairing, error)
 
 
-def _conclude(work: Work, report: Report) -> Report:
+def _conclude(work: SectionWork, report: Report) -> Report:
     """Add what only the whole models show, and return the report."""
     pair, runs = work.pair, work.runs
     reference, port = runs.reference, runs.port

@@ -179,7 +179,7 @@ class ConvertedValues:
 
 
 Maker = Callable[[], Any]
-Weights = Mapping[str, Stored]
+StoredWeights = Mapping[str, Stored]
 
 
 def build_model(make: Maker, unfilled: ModuleType) -> Any:
@@ -258,7 +258,7 @@ class SectionedPair:
 
 
 def divide_pair(
-    spec: PairSpec, weights: Weights, port_weights: Weights | None, limit: int
+    spec: PairSpec, weights: StoredWeights, port_weights: StoredWeights | None, limit: int
 ) -> SectionedPair:
     """Divide two models without memory into sections of at most `limit` parameters where they can be.
 

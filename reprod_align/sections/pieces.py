@@ -12,7 +12,7 @@ from pathlib import Path
 
 from reprod_align.alignment import judge_in_float64, judge_widened
 from reprod_align.base.console import tell
-from reprod_align.base.tasks import ResultFolder, Run, digest
+from reprod_align.base.tasks import ResultFolder, RunTasks, digest
 from reprod_align.base.text import is_within
 from reprod_align.errors import ReprodError
 from reprod_align.model import Inputs, ModelInfo, UserFunction, check_inputs, limit_memory
@@ -36,7 +36,7 @@ from reprod_align.sections.stream import (
     read_run,
     run_side,
 )
-from reprod_align.weights import Place, open_checkpoint
+from reprod_align.weights import FileLocation, open_checkpoint
 
 import numpy as np
 
@@ -53,8 +53,8 @@ class Request:
     torch_model: Maker
     paddle_model: Maker
     inputs: Inputs
-    torch_weights: str | Place
-    paddle_weights: str | Place | None = None
+    torch_weights: str | FileLocation
+    paddle_weights: str | FileLocation | None = None
     torch_loss: UserFunction | None = None
     paddle_loss: UserFunction | None = None
     torch_optimizer: UserFunction | None = None
@@ -68,7 +68,7 @@ class Request:
     remarks: Sequence[str] = ()
     """what the report says besides"""
 
-    def open(self) -> "Opened":
+    def open(self) -> "OpenedRequest":
         """Make both models and divide them. Raises what `align_sections` raises."""
         from reprod_align.backends import paddle as paddle_init
         from reprod_align.backends import torch as torch_init
@@ -97,7 +97,7 @@ class Request:
         makers = self.torch_model, self.paddle_model
         made_from = digest_request(self.inputs, (reference, port), settings, *makers)
         pair = divide_pair(spec, ours.tensors, theirs.tensors if theirs else None, size)
-        return Opened(pair, made_from, [*ours.files, *(theirs.files if theirs else ())])
+        return OpenedRequest(pair, made_from, [*ours.files, *(theirs.files if theirs else ())])
 
 
 OpenRequest = Callable[[], AbstractContextManager[Request]]
@@ -105,13 +105,13 @@ OpenRequest = Callable[[], AbstractContextManager[Request]]
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedRequest:
     """A request's divided pair."""
 
     pair: SectionedPair
     made_from: str
     """a digest of all that decides what the reports say, but for the weights"""
-    files: Sequence[Place]
+    files: Sequence[FileLocation]
     """of the weights"""
 
 
@@ -131,10 +131,10 @@ WIDENED = "PyTorch forward in float64 throughout", "Paddle forward in float64 th
 RUNS = REFERENCE, PORT, GRADIENTS, *WIDENED
 
 
-class Work:
+class SectionWork:
     """What is done of a request: runs of the whole models, and reports on pieces, each made once."""
 
-    def __init__(self, opened: Opened, results: ResultFolder, key: str, apart: bool) -> None:
+    def __init__(self, opened: OpenedRequest, results: ResultFolder, key: str, apart: bool) -> None:
         """Take the divided pair and where results are kept; apart: other processes need the runs."""
         self.pair, self._results, self._key, self._apart = opened.pair, results, key, apart
         self._runs: dict[str, SideRun] = {}
@@ -208,7 +208,7 @@ class Work:
         return report
 
 
-def judge_pieces(work: Work, job: Job, run: Run, apart: bool) -> list[Report]:
+def judge_pieces(work: SectionWork, job: Job, run: RunTasks, apart: bool) -> list[Report]:
     """Return the reports on the pieces, in their order; apart: workers make them.
 
     A piece that agrees to float32 spares those that are judged after it a second judgement. Where the
@@ -237,9 +237,9 @@ def judge_pieces(work: Work, job: Job, run: Run, apart: bool) -> list[Report]:
 
 # ---------------------------------------------------------------------- in a worker
 
-_opened: list[tuple[ExitStack, Opened]] = []
+_opened: list[tuple[ExitStack, OpenedRequest]] = []
 """what this process has opened: one at most, since it serves one command"""
-_works: dict[str, Work] = {}
+_works: dict[str, SectionWork] = {}
 """the work on it, by the job's key"""
 
 
@@ -264,7 +264,7 @@ def judge_apart(job: Job, settled: bool, piece: str) -> Report:
 
 
 @contextmanager
-def _open(job: Job) -> Iterator[Work]:
+def _open(job: Job) -> Iterator[SectionWork]:
     """Yield the work on a request, which this process opens once."""
     if job.key not in _works:
         where = f"the worker on {socket.gethostname()}"
@@ -278,7 +278,7 @@ def _open(job: Job) -> Iterator[Work]:
         results = ResultFolder(job.folder)
         if results.find(job.key) is None:
             raise ReprodError(f"{where} does not see {job.folder}: name a folder that is shared")
-        _works[job.key] = Work(opened, results, job.key, True)
+        _works[job.key] = SectionWork(opened, results, job.key, True)
     work = _works[job.key]
     with limit_memory(work.pair.spec.memory):
         yield work

@@ -15,7 +15,7 @@ from reprod_align.base.text import is_within
 from reprod_align.errors import ReprodError
 from reprod_align.model import Inputs, LocalSide
 from reprod_align.report import STAGES, Check, Details, Finding, NotJudged, Report, group_findings
-from reprod_align.weights import Place, RemoteFile
+from reprod_align.weights import FileLocation, RemoteFile
 
 BY_SECTION = " by section, "
 _FIGURE = re.compile(r"\d+(\.\d+)?(e[+-]?\d+)?")
@@ -169,7 +169,7 @@ def digest_request(
     return digest(*parts, repr([*settings]))
 
 
-def digest_files(files: Iterable[Place]) -> str:
+def digest_files(files: Iterable[FileLocation]) -> str:
     """Return a digest of files' names and contents; at an address, of the version that its server names."""
     made = hashlib.sha256()
     for path in files:

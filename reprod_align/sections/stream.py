@@ -19,7 +19,7 @@ from reprod_align.base.blocks import Array
 from reprod_align.base.console import tell
 from reprod_align.base.files import parse_json, write_tensors
 from reprod_align.base.tasks import digest
-from reprod_align.base.tree import replace
+from reprod_align.base.tree import IsTensor, replace
 from reprod_align.model import (
     Call,
     Inputs,
@@ -50,7 +50,7 @@ import numpy as np
 _NO_DRAWS = 0
 
 
-class Stream:
+class StreamedSide:
     """A side whose sections are filled as they are called."""
 
     def __init__(self, side: LocalSide, shells: Mapping[str, Shell]) -> None:
@@ -198,7 +198,7 @@ def run_side(side: SectionedSide, inputs: Inputs, throughout: bool = False) -> S
     tell(f"{side.side.name}: the whole model, forward")
     try:
         with at_work(side, throughout):
-            trace, crossings = Stream(side.side, side.shells).run(inputs)
+            trace, crossings = StreamedSide(side.side, side.shells).run(inputs)
             return SideRun(trace, crossings, side.side.asked_float32)
     except ModelFailure:
         if throughout or not side.side.asked_float32:
@@ -216,7 +216,7 @@ def add_gradients(pair: SectionedPair, reference: SideRun, port: SideRun) -> Sid
     tell(f"{side.side.name}: the whole model, backward")
     try:
         with at_work(side):
-            Stream(side.side, side.shells).add_gradients(
+            StreamedSide(side.side, side.shells).add_gradients(
                 pair.spec.inputs, reference.crossings, Projection(only=counted)
             )
     except ModelFailure as error:
@@ -252,9 +252,8 @@ def at_work(side: SectionedSide, throughout: bool = False) -> Iterator[None]:
 
 
 _KEY: Final = "run"
-Note = Callable[[Array | None], str | None]
-Find = Callable[[str | None], Any]
-IsTensor = Callable[[object], bool]
+KeepArray = Callable[[Array | None], str | None]
+FindArray = Callable[[str | None], Any]
 
 
 def keep_run(path: Path, run: SideRun, is_tensor: IsTensor) -> None:
@@ -299,21 +298,21 @@ def read_run(path: Path, nothing: Any) -> SideRun:
     return SideRun(trace, crossings, bool(held["asked_float32"]))
 
 
-def _spell_leaves(leaves: Mapping[str, Leaf], note: Note) -> dict[str, Any]:
+def _spell_leaves(leaves: Mapping[str, Leaf], note: KeepArray) -> dict[str, Any]:
     return {
         at: [note(leaf.array), leaf.differentiable, note(leaf.gradient)]
         for at, leaf in leaves.items()
     }
 
 
-def _read_leaves(plain: Mapping[str, Any], find: Find) -> dict[str, Leaf]:
+def _read_leaves(plain: Mapping[str, Any], find: FindArray) -> dict[str, Leaf]:
     return {
         at: Leaf(find(array), bool(differentiable), find(gradient))
         for at, (array, differentiable, gradient) in plain.items()
     }
 
 
-def _spell_crossings(crossings: Crossings, note: Note, is_tensor: IsTensor) -> dict[str, Any]:
+def _spell_crossings(crossings: Crossings, note: KeepArray, is_tensor: IsTensor) -> dict[str, Any]:
     return {
         section: [
             [
@@ -327,7 +326,7 @@ def _spell_crossings(crossings: Crossings, note: Note, is_tensor: IsTensor) -> d
     }
 
 
-def _read_crossings(plain: Mapping[str, Any], find: Find, nothing: Any) -> Crossings:
+def _read_crossings(plain: Mapping[str, Any], find: FindArray, nothing: Any) -> Crossings:
     return {
         section: [
             Crossing(

@@ -17,9 +17,9 @@ from reprod_align.selftest.plant import (
     Finder,
     Forward,
     Found,
+    FunctionUse,
     NamedLayer,
     PlantedFault,
-    Site,
     View,
     change_tensors,
     fault_at,
@@ -164,7 +164,7 @@ def stick_in_eval(view: View) -> Found:
     return fault_at(path, partial(replace_forward, layer, evaluate))
 
 
-def _find_dropouts(view: View) -> list[Site]:
+def _find_dropouts(view: View) -> list[FunctionUse]:
     return [site for site in view.list_sites("dropout") if view.arguments(site).get("p", 0.5) > 0]
 
 
@@ -334,7 +334,7 @@ def _same(tensor: Any) -> Any:
 
 def _change_call(
     view: View,
-    sites: Sequence[Site],
+    sites: Sequence[FunctionUse],
     change: Callable[[Forward, Arguments], Any],
     hint: str = "",
     kind: str = "",

@@ -200,7 +200,7 @@ def _step_own_schedule(optimizer: Any, step: Callable[[Any], Any]) -> Any:
 
 
 NamedLayer = tuple[str, nn.Layer]
-Site = tuple[str, str]
+FunctionUse = tuple[str, str]
 """a function's name and the layer that calls it"""
 
 DEAD = "no output depends on it here (its gradient is 0): give longer or more varied inputs"
@@ -237,12 +237,12 @@ class View:
         """Return the called layers of these classes."""
         return [place for place in self.layers.items() if isinstance(place[1], kinds)]
 
-    def list_sites(self, *names: str) -> list[Site]:
+    def list_sites(self, *names: str) -> list[FunctionUse]:
         """Return the calls of these functions by layers."""
         return [(name, path) for name in names for path in self.calls[name]
                 if path in self.layers]  # fmt: skip
 
-    def arguments(self, site: Site) -> Arguments:
+    def arguments(self, site: FunctionUse) -> Arguments:
         """Return what the layer passed to the function at first."""
         name, path = site
         return self.calls[name][path][0]

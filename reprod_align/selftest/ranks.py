@@ -77,14 +77,16 @@ class NoPlace:
     why: str
 
 
-Plant = Callable[[PlantedPort], str | NoPlace]
+PlantOnRank = Callable[[PlantedPort], str | NoPlace]
 """plants a fault and returns the name of the layer or parameter, "" for the model or its training"""
 
 
 # ---------------------------------------------------------------------- layers that are cut
 
 
-def _in_row(compute: Callable[[PlantedPort, Any, Any], Any], needs_bias: bool = False) -> Plant:
+def _in_row(
+    compute: Callable[[PlantedPort, Any, Any], Any], needs_bias: bool = False
+) -> PlantOnRank:
     """Return a plant: compute(port, layer, x) in place of a RowParallelLinear."""
 
     def plant(port: PlantedPort) -> str | NoPlace:
@@ -173,7 +175,7 @@ def _shift_vocabulary(port: PlantedPort) -> str | NoPlace:
 # ---------------------------------------------------------------------- gradients
 
 
-def _in_gradient(change: Callable[[PlantedPort, Any], Any], is_cut: bool = False) -> Plant:
+def _in_gradient(change: Callable[[PlantedPort, Any], Any], is_cut: bool = False) -> PlantOnRank:
     """Return a plant: change(port, gradient) in place of a parameter's gradient."""
 
     def plant(port: PlantedPort) -> str | NoPlace:
@@ -203,7 +205,7 @@ def _skip_average(port: PlantedPort) -> str | NoPlace:
 # ---------------------------------------------------------------------- training
 
 
-def _in_loss(factor: Callable[[PlantedPort], float]) -> Plant:
+def _in_loss(factor: Callable[[PlantedPort], float]) -> PlantOnRank:
     """Return a plant: the loss times a factor."""
 
     def plant(port: PlantedPort) -> str | NoPlace:
@@ -318,7 +320,7 @@ def _list_dropouts(model: nn.Layer) -> Mapping[str, nn.Layer]:
 
 # ---------------------------------------------------------------------- the table
 
-_FAULTS: Final[Mapping[str, tuple[str, Plant]]] = {
+_FAULTS: Final[Mapping[str, tuple[str, PlantOnRank]]] = {
     "row layer not summed": ("tp", _in_row(_multiply)),
     "row layer averaged": ("tp", _in_row(_average)),
     "row layer's bias added on each rank": ("tp", _in_row(_sum_biases, needs_bias=True)),

@@ -442,8 +442,8 @@ def compare_traces(
     ours, theirs = _group(expected, names or {}), _group(actual, {})
     floors = Floors(expected.tensors)
     rows: list[TensorDifference] = []
-    left: list[tuple[_Key, TraceTensor]] = []
-    right: list[tuple[_Key, TraceTensor]] = []
+    left: list[tuple[_GroupKey, TraceTensor]] = []
+    right: list[tuple[_GroupKey, TraceTensor]] = []
     for key in (*ours, *(key for key in theirs if key not in ours)):
         pairs = _pair_leaves(ours.get(key, []), theirs.get(key, []))
         rows += [_make_row(one, measure(one, other, floors)) for one, other in pairs]
@@ -457,9 +457,9 @@ def compare_traces(
     )
 
 
-_Key = tuple[str, str, int]
+_GroupKey = tuple[str, str, int]
 """phase, module or parameter in the names of the actual trace, call"""
-_Groups = dict[_Key, list[TraceTensor]]
+_Groups = dict[_GroupKey, list[TraceTensor]]
 
 
 def _group(trace: RecordedTrace, names: Mapping[str, str]) -> _Groups:
@@ -496,7 +496,9 @@ def _pair_leaves(
     return [(tensor, named[tensor.leaf]) for tensor in ours if tensor.leaf in named]
 
 
-def _name_unpaired(left: Iterable[tuple[_Key, TraceTensor]], other: _Groups) -> tuple[str, ...]:
+def _name_unpaired(
+    left: Iterable[tuple[_GroupKey, TraceTensor]], other: _Groups
+) -> tuple[str, ...]:
     """Return the names of the tensors that lack a partner and need one.
 
     Inputs and buffers need none: the frameworks pass and keep them as they like. The gradient of an output

@@ -1,20 +1,20 @@
-"""Weights from PyTorch's layout to Paddle's, by the type of the layer that owns them."""
+"""Checkpoints of both frameworks: read tensor by tensor, from a file or an address, and written."""
 
 from reprod_align.weights.reading import Checkpoint, open_checkpoint
-from reprod_align.weights.remote import Place, RemoteFile, locate
-from reprod_align.weights.stored import ArraysOnDemand, Entry, Stored, name_all, widen
+from reprod_align.weights.remote import FileLocation, RemoteFile, locate
+from reprod_align.weights.stored import ArraysOnDemand, Stored, TensorEntry, name_all, widen
 from reprod_align.weights.torch_file import Opaque
 from reprod_align.weights.writing import INDEX, find_kind, name_files, write_checkpoint
 
 __all__ = [
     "ArraysOnDemand",
     "Checkpoint",
-    "Entry",
+    "FileLocation",
     "INDEX",
     "Opaque",
-    "Place",
     "RemoteFile",
     "Stored",
+    "TensorEntry",
     "find_kind",
     "locate",
     "name_all",

@@ -35,12 +35,12 @@ from reprod_align.weights.opcodes import (
 from reprod_align.weights.stored import (
     DTYPES,
     TENSOR,
-    Entry,
     FileSpan,
     Joined,
     Load,
     MemoryBytes,
     Stored,
+    TensorEntry,
     find_fault,
     map_file,
     read_chunks,
@@ -178,7 +178,7 @@ def _find_address(data: memoryview) -> int:
     return int(np.frombuffer(data, np.uint8).ctypes.data) if len(data) else 0
 
 
-def write_paddle_file(handle: BinaryIO, entries: Sequence[Entry], load: Load) -> None:
+def write_paddle_file(handle: BinaryIO, entries: Sequence[TensorEntry], load: Load) -> None:
     """Write the file. Raises WeightsError for a dtype that Paddle lacks."""
     for entry in entries:
         if entry.dtype in _UNKNOWN:
@@ -195,7 +195,7 @@ def write_paddle_file(handle: BinaryIO, entries: Sequence[Entry], load: Load) ->
     handle.write(SET_ITEMS + STOP)
 
 
-def _write_array(handle: BinaryIO, entry: Entry, load: Load) -> None:
+def _write_array(handle: BinaryIO, entry: TensorEntry, load: Load) -> None:
     """Write an array as numpy pickles it: made empty, then given version, shape, dtype, order, data."""
     state = MARK + push_number(1) + push_numbers(entry.shape) + _push_dtype(entry.dtype) + FALSE
     handle.write(_EMPTY + state + push_bytes(entry.nbytes))

@@ -14,7 +14,7 @@ from reprod_align.base.files import parse_json
 from reprod_align.errors import WeightsError, explain_absence
 from reprod_align.records.pickled import Refused
 from reprod_align.weights.paddle_file import read_paddle_file
-from reprod_align.weights.remote import Place, RemoteFile, locate, measure
+from reprod_align.weights.remote import FileLocation, RemoteFile, locate, measure
 from reprod_align.weights.safetensors_file import is_safetensors, read_safetensors
 from reprod_align.weights.stored import FileSpan, Stored, name_all
 from reprod_align.weights.torch_file import (
@@ -35,13 +35,13 @@ _WHOLE = ("model.safetensors", "pytorch_model.bin", "model_state.pdparams")
 class Checkpoint:
     """What a checkpoint holds."""
 
-    path: Place
+    path: FileLocation
     kind: str
     """"safetensors", "torch" or "paddle": the format of its files"""
     content: Mapping[str, object]
     """name -> Stored; or what a training script wrapped: dicts in dicts, and other values"""
     metadata: Mapping[str, str]
-    files: tuple[Place, ...]
+    files: tuple[FileLocation, ...]
 
     @property
     def framework(self) -> str:
@@ -58,7 +58,7 @@ class Checkpoint:
         return {name: held for name, held in self.content.items() if isinstance(held, Stored)}
 
 
-def open_checkpoint(place: str | Place) -> Checkpoint:
+def open_checkpoint(place: str | FileLocation) -> Checkpoint:
     """Open a file, the index of a sharded checkpoint, or a folder with either.
 
     place: a path; or an address, as https://HOST/model.safetensors, of which only what is used is read.
@@ -83,7 +83,7 @@ def _find_in_folder(folder: Path) -> Path:
     return found[0]
 
 
-def _open_file(path: Place) -> Checkpoint:
+def _open_file(path: FileLocation) -> Checkpoint:
     head = _read(path, 16)
     metadata: dict[str, str] = {}
     content: object
@@ -110,14 +110,14 @@ def _open_file(path: Place) -> Checkpoint:
     return Checkpoint(path, kind, named, metadata, (path,))
 
 
-def _read(path: Place, most: int | None = None) -> bytes:
+def _read(path: FileLocation, most: int | None = None) -> bytes:
     """Return the first bytes of a file, all where `most` is None."""
     size = measure(path)
     length = size if most is None else min(most, size)
     return FileSpan(path, 0, length).read(0, length).tobytes()
 
 
-def _require_explained(path: Place, content: Mapping[Any, object]) -> None:
+def _require_explained(path: FileLocation, content: Mapping[Any, object]) -> None:
     """Raise WeightsError if what the file holds is far larger than the file: references repeat it.
 
     Each set of numbers counts once, however many names it has; a dict as often as it is reached.
@@ -153,7 +153,7 @@ def _count_reached(
     return counted[id(value)]
 
 
-def _open_shards(path: Place) -> Checkpoint:
+def _open_shards(path: FileLocation) -> Checkpoint:
     """Open every file that the index names. Raises WeightsError if they do not hold what it lists."""
     listed = _read_index(path)
     shards = {name: _open_shard(path, name) for name in dict.fromkeys(listed.values())}
@@ -179,7 +179,7 @@ def _open_shards(path: Place) -> Checkpoint:
     return Checkpoint(path, first.kind, content, first.metadata, files)
 
 
-def _read_index(path: Place) -> Mapping[str, str]:
+def _read_index(path: FileLocation) -> Mapping[str, str]:
     with _describe(path):
         index = parse_json(_read(path).decode("utf-8-sig"))
     listed = index.get("weight_map") if isinstance(index, dict) else None
@@ -193,7 +193,7 @@ def _read_index(path: Place) -> Mapping[str, str]:
     return listed
 
 
-def _open_shard(index: Place, name: str) -> Checkpoint:
+def _open_shard(index: FileLocation, name: str) -> Checkpoint:
     path = index.with_name(name)
     with _describe(index):  # a name may be too long
         there = path.is_file()
@@ -203,7 +203,7 @@ def _open_shard(index: Place, name: str) -> Checkpoint:
 
 
 @contextmanager
-def _describe(path: Place) -> Iterator[None]:
+def _describe(path: FileLocation) -> Iterator[None]:
     """Turn what a damaged file raises in the block into a WeightsError that names it."""
     try:
         yield

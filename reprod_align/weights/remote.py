@@ -93,7 +93,7 @@ class RemoteFile:
                     handle.write(self._read(opened, start, min(_AT_ONCE, offset + size - start)))
         return path
 
-    def _read(self, opened: "_Opened", offset: int, size: int) -> bytes:
+    def _read(self, opened: "_OpenedFile", offset: int, size: int) -> bytes:
         with _name(self):
             try:
                 opened.handle.seek(offset)
@@ -107,24 +107,24 @@ class RemoteFile:
         return found
 
 
-Place = Path | RemoteFile
+FileLocation = Path | RemoteFile
 """where a file of weights lies"""
 
 
-def locate(place: str | Path | RemoteFile) -> Place:
+def locate(place: str | Path | RemoteFile) -> FileLocation:
     """Return a file at an address, where a text is one (https://...), or else a path."""
     if isinstance(place, str) and "://" in place:
         return RemoteFile(place)
     return Path(place) if isinstance(place, str) else place
 
 
-def measure(place: Place) -> int:
+def measure(place: FileLocation) -> int:
     """Return how many bytes a file has."""
     return place.size if isinstance(place, RemoteFile) else place.stat().st_size
 
 
 @dataclass(frozen=True)
-class _Opened:
+class _OpenedFile:
     handle: Any
     size: int
     version: str
@@ -132,7 +132,7 @@ class _Opened:
 
 
 @cache
-def _open(file: RemoteFile) -> _Opened:
+def _open(file: RemoteFile) -> _OpenedFile:
     """Ask a server for a file's size and version, once."""
     try:
         import fsspec
@@ -147,7 +147,7 @@ def _open(file: RemoteFile) -> _Opened:
         # `none`: what is read is what was asked for, no block around it
         handle = system.open(path, "rb", cache_type="none", size=size)
     version = " ".join(str(told[one]) for one in _VERSIONS if told.get(one))
-    return _Opened(handle, size, version, _choose_folder(file, version, size))
+    return _OpenedFile(handle, size, version, _choose_folder(file, version, size))
 
 
 @contextmanager

@@ -10,8 +10,8 @@ from typing import Any, BinaryIO, Final
 from reprod_align.base.files import parse_json, write_header
 from reprod_align.errors import WeightsError
 from reprod_align.records.pickled import Refused
-from reprod_align.weights.remote import Place, measure
-from reprod_align.weights.stored import Entry, FileSpan, Load, Stored, find_fault, read_chunks
+from reprod_align.weights.remote import FileLocation, measure
+from reprod_align.weights.stored import FileSpan, Load, Stored, TensorEntry, find_fault, read_chunks
 
 CODES: Final[Mapping[str, str]] = {
     "BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64",
@@ -30,7 +30,7 @@ def is_safetensors(head: bytes) -> bool:
     return len(head) > 8 and head[8:9] == b"{" and 1 < int.from_bytes(head[:8], "little") < _LONGEST
 
 
-def read_safetensors(path: Place, head: bytes) -> tuple[dict[str, Stored], dict[str, str]]:
+def read_safetensors(path: FileLocation, head: bytes) -> tuple[dict[str, Stored], dict[str, str]]:
     """Return the tensors, unread, and the metadata; head: its first bytes. Raises Refused, ValueError."""
     length, size = measure(path), int.from_bytes(head[:8], "little")
     if not 1 < size <= min(_LONGEST, length - 8):
@@ -64,7 +64,7 @@ def _list_spans(tensors: Mapping[str, Stored]) -> Iterator[tuple[int, int, str]]
         yield tensor.source.offset, tensor.source.size, name
 
 
-def _read_entry(name: str, made: Any, path: Place, begin: int, length: int) -> Stored:
+def _read_entry(name: str, made: Any, path: FileLocation, begin: int, length: int) -> Stored:
     match made:
         case {"dtype": str(code), "shape": list(shape), "data_offsets": [int(first), int(end)]}:
             pass
@@ -81,7 +81,7 @@ def _read_entry(name: str, made: Any, path: Place, begin: int, length: int) -> S
 
 
 def write_safetensors(
-    handle: BinaryIO, entries: Sequence[Entry], load: Load, metadata: dict[str, str]
+    handle: BinaryIO, entries: Sequence[TensorEntry], load: Load, metadata: dict[str, str]
 ) -> None:
     """Write the file. Raises WeightsError for complex128, which the format lacks."""
     stored = [entry for entry in entries if not entry.tied_to]

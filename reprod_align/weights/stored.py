@@ -1,4 +1,4 @@
-"""A tensor in a file: one that is read on demand (`Stored`), and one that is to be written (`Entry`)."""
+"""A tensor in a file: one that is read on demand (`Stored`), one that is to be written (`TensorEntry`)."""
 
 import math
 import mmap
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from reprod_align.base.blocks import Array, copy_tiles
 from reprod_align.errors import WeightsError, one_line
-from reprod_align.weights.remote import Place, RemoteFile
+from reprod_align.weights.remote import FileLocation, RemoteFile
 
 import numpy as np
 
@@ -35,7 +35,7 @@ Load = Callable[[str], Array]
 class FileSpan:
     """Bytes of a file, here or at an address: every tensor of a checkpoint is read through this."""
 
-    path: Place
+    path: FileLocation
     offset: int
     size: int
 
@@ -264,7 +264,7 @@ class ArraysOnDemand(Mapping[str, Array]):
 
 
 @dataclass(frozen=True)
-class Entry:
+class TensorEntry:
     """A tensor of the checkpoint to be written."""
 
     name: str

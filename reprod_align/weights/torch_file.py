@@ -35,10 +35,10 @@ from reprod_align.weights.opcodes import (
 from reprod_align.weights.stored import (
     DTYPES,
     TENSOR,
-    Entry,
     FileSpan,
     Load,
     Stored,
+    TensorEntry,
     find_fault,
     is_dense,
     map_file,
@@ -58,7 +58,7 @@ STORAGES: Final[Mapping[str, str]] = {
 _MAGIC: Final = 0x1950A86A20F9469CFC6C  # of the format before 1.6
 _LONGEST_KEY: Final = 100  # letters of a storage's name
 _HEAD: Final = 30  # bytes of a zip entry's own header, before its name
-Find = Callable[[str, str, int], FileSpan]
+FindStorage = Callable[[str, str, int], FileSpan]
 """key, dtype, number of elements -> where the storage lies"""
 _STORAGE: Final = {dtype: kind for kind, dtype in STORAGES.items() if kind != "UntypedStorage"}
 _ALIGNMENT: Final = 64  # bytes: where PyTorch itself begins a storage
@@ -185,7 +185,7 @@ class _Storage:
 class _TorchMachine(CheckpointMachine):
     """Makes a Stored of every tensor; `find` places a storage."""
 
-    def __init__(self, data: memoryview, find: Find) -> None:
+    def __init__(self, data: memoryview, find: FindStorage) -> None:
         super().__init__(data)
         self.find = find
 
@@ -306,7 +306,7 @@ def read_torch_legacy(path: Path) -> object:
     return _run_legacy(view, lambda key, dtype, length: spans[key])[0]
 
 
-def _run_legacy(data: memoryview, find: Find) -> tuple[object, object, int]:
+def _run_legacy(data: memoryview, find: FindStorage) -> tuple[object, object, int]:
     """Return the value, the keys of its storages, and where the first storage begins."""
     machine = _TorchMachine(data, find)
     if machine.run_next() != _MAGIC:
@@ -336,7 +336,7 @@ def _place_storages(
     return spans
 
 
-def write_torch_zip(handle: BinaryIO, entries: Sequence[Entry], load: Load) -> None:
+def write_torch_zip(handle: BinaryIO, entries: Sequence[TensorEntry], load: Load) -> None:
     """Write the file; what is tied shares one storage."""
     stored = [entry for entry in entries if not entry.tied_to]
     keys = {entry.name: str(at) for at, entry in enumerate(stored)}
@@ -361,14 +361,14 @@ def _write(archive: zipfile.ZipFile, inside: str, content: Iterable[bytes | memo
             entry.write(part)
 
 
-def _pickle(entries: Sequence[Entry], keys: dict[str, str]) -> bytes:
+def _pickle(entries: Sequence[TensorEntry], keys: dict[str, str]) -> bytes:
     parts = [begin(2), EMPTY_DICT, MARK]
     for entry in entries:
         parts += [push_text(entry.name), _push_tensor(entry, keys[entry.tied_to or entry.name])]
     return b"".join([*parts, SET_ITEMS, STOP])
 
 
-def _push_tensor(entry: Entry, key: str) -> bytes:
+def _push_tensor(entry: TensorEntry, key: str) -> bytes:
     """Return the instructions that rebuild a tensor on its storage.
 
     A dtype without a storage class goes as bytes, and names itself at the end.

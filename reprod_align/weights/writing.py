@@ -15,7 +15,7 @@ from reprod_align.errors import WeightsError
 from reprod_align.weights.paddle_file import CUT, NAMES, write_paddle_file
 from reprod_align.weights.reading import Checkpoint, open_checkpoint
 from reprod_align.weights.safetensors_file import write_safetensors
-from reprod_align.weights.stored import Entry, Load
+from reprod_align.weights.stored import Load, TensorEntry
 from reprod_align.weights.torch_file import write_torch_zip
 
 _AT_ONCE: Final = 2**28  # bytes between two requests to the disk
@@ -112,7 +112,7 @@ def find_kind(path: Path) -> str:
 
 @contextmanager
 def write_checkpoint(
-    path: Path, framework: str, entries: Sequence[Entry], load: Load, shard_size: int
+    path: Path, framework: str, entries: Sequence[TensorEntry], load: Load, shard_size: int
 ) -> Iterator[Checkpoint]:
     """Write a checkpoint, and yield what can be read from it; it gets its names when the block ends well.
 
@@ -141,7 +141,7 @@ def write_checkpoint(
             path.unlink()  # an old index must not list new shards
 
 
-def _require_names(entries: Sequence[Entry], kind: str) -> None:
+def _require_names(entries: Sequence[TensorEntry], kind: str) -> None:
     """Raise WeightsError for a name that the format cannot hold, or that two tensors have."""
     known = set[str]()
     for entry in entries:
@@ -157,7 +157,7 @@ def _is_text(name: str) -> bool:
     return name.encode(errors="replace").decode() == name
 
 
-def name_files(path: Path, entries: Sequence[Entry], shard_size: int) -> list[str]:
+def name_files(path: Path, entries: Sequence[TensorEntry], shard_size: int) -> list[str]:
     """Return the names of the files that `write_checkpoint` writes, an index last."""
     if not path.name.endswith(INDEX):
         return [path.name]
@@ -165,7 +165,7 @@ def name_files(path: Path, entries: Sequence[Entry], shard_size: int) -> list[st
 
 
 def _write_file(
-    handle: BinaryIO, path: Path, framework: str, entries: Sequence[Entry], load: Load
+    handle: BinaryIO, path: Path, framework: str, entries: Sequence[TensorEntry], load: Load
 ) -> Checkpoint:
     kind = find_kind(path)
     size = sum(entry.nbytes for entry in entries if not entry.tied_to)
@@ -180,10 +180,10 @@ def _write_file(
     return open_checkpoint(Path(handle.name))
 
 
-def split_entries(entries: Sequence[Entry], size: int) -> list[list[Entry]]:
+def split_entries(entries: Sequence[TensorEntry], size: int) -> list[list[TensorEntry]]:
     """Return the entries in shards of at most `size` bytes; what is tied lies in the same one."""
-    shards: list[list[Entry]] = [[]]
-    place: dict[str, list[Entry]] = {}
+    shards: list[list[TensorEntry]] = [[]]
+    place: dict[str, list[TensorEntry]] = {}
     filled = 0
     for entry in entries:
         if entry.tied_to:
@@ -204,7 +204,7 @@ def _name_shards(index: Path, count: int) -> list[str]:
     return [f"{whole.stem}-{at:05}-of-{count:05}{whole.suffix}" for at in range(1, count + 1)]
 
 
-def _describe_shards(entries: Sequence[Entry], listed: dict[str, str], kind: str) -> bytes:
+def _describe_shards(entries: Sequence[TensorEntry], listed: dict[str, str], kind: str) -> bytes:
     if kind == "safetensors":
         listed = {entry.name: listed[entry.name] for entry in entries if not entry.tied_to}
     total = sum(entry.nbytes for entry in entries if not entry.tied_to)

@@ -4,11 +4,14 @@ from pathlib import Path
 
 from benchmarks.figures import convert
 from reprod_align.weights.reading import open_checkpoint
-from reprod_align.weights.stored import Entry
+from reprod_align.weights.stored import TensorEntry
 
 
 def test_every_piece_of_work_leaves_all_tensors(tmp_path: Path) -> None:
-    entries = [Entry("embed.weight", "bfloat16", (7, 5)), Entry("fc.weight", "float32", (3, 5))]
+    entries = [
+        TensorEntry("embed.weight", "bfloat16", (7, 5)),
+        TensorEntry("fc.weight", "float32", (3, 5)),
+    ]
     convert.write_source(tmp_path, entries)
     for work, shape in (
         (convert.copy, (3, 5)),

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import reprod_align
 from reprod_align import ReprodError, save_record
-from reprod_align.commands import COMMANDS, main
-from reprod_align.commands.arguments import read_name_map, run_user_code
+from reprod_align.commands import COMMANDS, main, read_name_map, run_user_code
 from reprod_align.commands.doctor import (
     PIPELINE_PROBES,
     PROBES,

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import reprod_align.selftest as planting
-from reprod_align.commands import arguments, pair, selftest
+from reprod_align import commands
+from reprod_align.commands import pair, selftest
 from reprod_align.errors import ReprodError
 from tests.commands.asked import run
 from tests.conftest import REPOSITORY
@@ -90,7 +91,7 @@ def test_what_a_selftest_prints_and_returns(
     ("text", "size"), [("8G", 2**33), ("512m", 2**29), ("1.5KiB", 1536), ("7", 7)]
 )
 def test_sizes_are_read_with_their_units(text: str, size: int) -> None:
-    assert arguments.read_size(text) == size
+    assert commands.read_size(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "G", "0", "-1G", "8 sheep", "1e9", "9" * 400])

@@ -6,7 +6,7 @@ from reprod_align.conversion import Conversion, convert
 from reprod_align.conversion.weight_map import WeightMap
 from reprod_align.match import TensorPair
 from reprod_align.weights.reading import open_checkpoint
-from reprod_align.weights.stored import Entry
+from reprod_align.weights.stored import TensorEntry
 from reprod_align.weights.writing import write_checkpoint
 
 import numpy as np
@@ -30,7 +30,7 @@ def load(name: str) -> np.ndarray:
 
 @pytest.mark.longer
 def test_a_tensor_of_more_than_4_gib(tmp_path: Path) -> None:
-    entries = [Entry("w", "uint8", (LENGTH,)), Entry("after", "uint8", (3,))]
+    entries = [TensorEntry("w", "uint8", (LENGTH,)), TensorEntry("after", "uint8", (3,))]
     source = tmp_path / "0.safetensors"
     with write_checkpoint(source, "torch", entries, load, 2**40):
         pass

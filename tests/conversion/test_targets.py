@@ -7,7 +7,7 @@ from reprod_align.conversion.weight_map import WeightMap
 from reprod_align.errors import ReprodError
 from reprod_align.match import TensorPair
 from reprod_align.weights.reading import open_checkpoint
-from reprod_align.weights.stored import Entry
+from reprod_align.weights.stored import TensorEntry
 
 import pytest
 import torch
@@ -50,7 +50,7 @@ def test_only_files_of_the_same_name_count(tmp_path: Path) -> None:
     for name in ("w.pdparams.txt", "w-1-of-2.pdparams", "ww-00001-of-00002.pdparams"):
         (tmp_path / name).touch()
     source = open_checkpoint(tmp_path / "w.bin")
-    entries = [Entry("a", "float32", (5,))]
+    entries = [TensorEntry("a", "float32", (5,))]
     require_free(source, tmp_path / "w.pdparams", entries, 1000)
     (tmp_path / "w.pdparams.index.json").touch()
     with pytest.raises(ReprodError, match="w.pdparams.index.json is of another conversion"):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from reprod_align import align
 from reprod_align.base.text import table
-from reprod_align.commands.arguments import print_result
+from reprod_align.commands import print_result
 from reprod_align.errors import join_lines
 from reprod_align.records.compare import compare_records
 from reprod_align.report import Check, Finding, ModuleShare, NotJudged, Report

@@ -12,7 +12,7 @@ from reprod_align import Report, ReprodError, align_sections
 from reprod_align.base.tasks import ResultFolder
 from reprod_align.commands import main
 from reprod_align.sections import pieces, stream
-from reprod_align.sections.pieces import Job, Request, Work
+from reprod_align.sections.pieces import Job, Request, SectionWork
 from reprod_align.sections.stream import build, spell
 from tests.sections import fatal
 from tests.sections.small import IDS, LIMIT, TorchNet, judge_in_sections, write_weights
@@ -195,7 +195,7 @@ def test_a_section_that_returns_more_is_judged_here_alone(
     assert judge_in_sections(tmp_path, state=state).passed
     assert len(list_results(state)) == PIECES and not list(state.glob("*.safetensors"))
     opened = Request(TorchNet, fatal.FatalNet, IDS, write_weights(tmp_path)).open()
-    of_a_worker = Work(opened, ResultFolder(state), "key", apart=True)
+    of_a_worker = SectionWork(opened, ResultFolder(state), "key", apart=True)
     with pytest.raises(
         ReprodError, match="a section returns a value of mine:Cache, which cannot be"
     ):

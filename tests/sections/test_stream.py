@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from reprod_align.model.backward import Projection
-from reprod_align.sections.stream import Stream, add_gradients, at_work, join_runs, run_side
+from reprod_align.sections.stream import StreamedSide, add_gradients, at_work, join_runs, run_side
 from tests.sections.small import IDS, LAYERS, LIMIT, TorchNet, divide
 
 import numpy as np
@@ -20,7 +20,7 @@ def whole_model(path: Path) -> TorchNet:
 
 def test_outputs_and_gradients_are_those_of_the_whole_model(tmp_path: Path) -> None:
     pair = divide(tmp_path, LIMIT)
-    stream = Stream(pair.reference.side, pair.reference.shells)
+    stream = StreamedSide(pair.reference.side, pair.reference.shells)
     with at_work(pair.reference):
         trace, crossings = stream.run(IDS)
         stream.add_gradients(IDS, crossings, Projection())

@@ -14,7 +14,7 @@ from reprod_align.weights.opcodes import push_bytes, push_number
 from reprod_align.weights.paddle_file import write_paddle_file
 from reprod_align.weights.reading import open_checkpoint
 from reprod_align.weights.safetensors_file import write_safetensors
-from reprod_align.weights.stored import DTYPES, Entry, read_chunks
+from reprod_align.weights.stored import DTYPES, TensorEntry, read_chunks
 from reprod_align.weights.torch_file import write_torch_zip
 from reprod_align.weights.writing import SyncedFile, find_kind, split_entries, write_checkpoint
 from tests.conftest import run_python
@@ -30,11 +30,11 @@ NOT_IN = {"pdparams": {"uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5
           "safetensors": {"complex128"}, "bin": set()}  # fmt: skip
 
 
-def make_entries(kind: str) -> list[Entry]:
+def make_entries(kind: str) -> list[TensorEntry]:
     """Return entries of every dtype and shape, and a tied one."""
-    entries = [Entry(f"{dtype}{shape}", dtype, shape)
+    entries = [TensorEntry(f"{dtype}{shape}", dtype, shape)
                for dtype in DTYPES if dtype not in NOT_IN[kind] for shape in SHAPES]  # fmt: skip
-    return [*entries, Entry("tied", "float32", (3, 4), "float32(3, 4)")]
+    return [*entries, TensorEntry("tied", "float32", (3, 4), "float32(3, 4)")]
 
 
 def load(name: str) -> Array:
@@ -49,7 +49,9 @@ def load(name: str) -> Array:
     return data.view(code).reshape(shape)
 
 
-def write(path: Path, entries: list[Entry], framework: str = "torch", size: int = 10**9) -> None:
+def write(
+    path: Path, entries: list[TensorEntry], framework: str = "torch", size: int = 10**9
+) -> None:
     with write_checkpoint(path, framework, entries, load, size):
         assert not path.exists()
 
@@ -113,7 +115,7 @@ def test_what_is_written_is_what_is_read(tmp_path: Path, kind: str):
 def test_a_dtype_that_the_format_lacks_is_refused(tmp_path: Path, kind: str):
     dtype = min(NOT_IN[kind])
     with pytest.raises(WeightsError, match=f"w is {dtype}, which"):
-        write(tmp_path / f"w.{kind}", [Entry("w", dtype, (2,))], "paddle")
+        write(tmp_path / f"w.{kind}", [TensorEntry("w", dtype, (2,))], "paddle")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -130,7 +132,7 @@ def test_numbers_of_any_size(value: int):
 
 
 def test_entries_and_bytes():
-    assert Entry("w", "bfloat16", (3, 5)).nbytes == 30
+    assert TensorEntry("w", "bfloat16", (3, 5)).nbytes == 30
     turned = np.arange(6, dtype=np.int16).reshape(2, 3).T
     assert b"".join(read_chunks(turned)) == turned.tobytes()
     assert b"".join(read_chunks(np.empty((0, 3)))) == b""
@@ -183,7 +185,7 @@ def test_a_full_disk_ends_the_writing(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_the_writers_need_a_handle_alone(tmp_path: Path):
-    entries = [Entry("float32(2,)", "float32", (2,))]
+    entries = [TensorEntry("float32(2,)", "float32", (2,))]
     for name, write_file in (("a", write_torch_zip), ("b", write_paddle_file)):
         with (tmp_path / name).open("wb") as handle:
             write_file(handle, entries, load)
@@ -194,8 +196,9 @@ def test_the_writers_need_a_handle_alone(tmp_path: Path):
 
 
 def test_shards_are_filled_in_order_and_keep_ties_together():
-    entries = [Entry("a", "int8", (60,)), Entry("b", "int8", (50,)), Entry("c", "int8", (500,)),
-               Entry("d", "int8", (10,)), Entry("t", "int8", (60,), "a")]  # fmt: skip
+    sizes = {"a": 60, "b": 50, "c": 500, "d": 10}
+    entries = [TensorEntry(name, "int8", (size,)) for name, size in sizes.items()]
+    entries.append(TensorEntry("t", "int8", (60,), "a"))
     shards = split_entries(entries, 110)
     assert [[entry.name for entry in shard] for shard in shards] == [["a", "b", "t"], ["c"], ["d"]]
 
@@ -213,7 +216,7 @@ import os, resource, signal, sys
 import numpy as np
 from pathlib import Path
 from reprod_align.weights.writing import write_checkpoint
-from reprod_align.weights.stored import Entry
+from reprod_align.weights.stored import TensorEntry
 
 path, how = Path(sys.argv[1]), sys.argv[2]
 if how == "full":
@@ -227,7 +230,7 @@ def load(name):
         raise KeyboardInterrupt
     return np.zeros(1000, np.float32)
 
-entries = [Entry(f"w{n}", "float32", (1000,)) for n in range(20)]
+entries = [TensorEntry(f"w{n}", "float32", (1000,)) for n in range(20)]
 framework = "paddle" if "pdparams" in path.name else "torch"
 with write_checkpoint(path, framework, entries, load, 40_000 if how == "full" else 4000):
     pass
@@ -252,7 +255,7 @@ def test_nothing_half_written_has_a_final_name(tmp_path: Path, name: str, how: s
 def test_an_old_index_never_lists_new_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path, entries = (
         tmp_path / "w.bin.index.json",
-        [Entry(f"float32({n},)", "float32", (n,)) for n in (3, 4)],
+        [TensorEntry(f"float32({n},)", "float32", (n,)) for n in (3, 4)],
     )
     write(path, entries, size=4)
     renamed, replace = [], os.replace
@@ -264,7 +267,7 @@ def test_an_old_index_never_lists_new_shards(tmp_path: Path, monkeypatch: pytest
         replace(before, after)
 
     monkeypatch.setattr("os.replace", stop)
-    more = [*entries, Entry("float32(5,)", "float32", (5,))]
+    more = [*entries, TensorEntry("float32(5,)", "float32", (5,))]
     with pytest.raises(ReprodError, match="planted"):
         with write_checkpoint(path, "torch", more, load, 4):
             pass
@@ -293,7 +296,7 @@ def test_the_index_lists_files_and_size(tmp_path: Path):
 def test_names_that_a_format_cannot_hold(
     tmp_path: Path, file: str, names: list[str], message: str
 ) -> None:
-    entries = [Entry(name, "float32", (3,)) for name in names]
+    entries = [TensorEntry(name, "float32", (3,)) for name in names]
     with pytest.raises(WeightsError, match=message):
         write(tmp_path / file, entries)
     assert list(tmp_path.iterdir()) == []

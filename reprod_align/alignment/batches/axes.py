@@ -12,16 +12,16 @@ from reprod_align.base.blocks import Array
 
 import numpy as np
 
-Key = str | int
-Arrays = Mapping[Key, Array]
+InputKey = str | int
+InputArrays = Mapping[InputKey, Array]
 """the inputs by name or position"""
-Axes = Mapping[Key, tuple[int, ...]]
+Axes = Mapping[InputKey, tuple[int, ...]]
 """the axes of each input that are one sequence"""
 
 _MASK_VALUES = 2  # distinct ones
 
 
-def find_batch(arrays: Arrays) -> frozenset[Key]:
+def find_batch(arrays: InputArrays) -> frozenset[InputKey]:
     """Return the inputs whose axis 0 is the batch: all, or those that share the first one's length."""
     deep = {key: array for key, array in arrays.items() if array.ndim}
     lengths = [len(array) for array in deep.values()]
@@ -29,7 +29,7 @@ def find_batch(arrays: Arrays) -> frozenset[Key]:
     return frozenset(key for key, array in deep.items() if len(array) == most)
 
 
-def find_sequences(arrays: Arrays, batch: frozenset[Key]) -> Iterator[tuple[int, Axes]]:
+def find_sequences(arrays: InputArrays, batch: frozenset[InputKey]) -> Iterator[tuple[int, Axes]]:
     """Yield each length above 1 of an axis that is not the batch, and its axes: all, then the first.
 
     An input in which two axes have that length, a mask of (B, 1, L, L) or features of (B, L, L), may
@@ -56,7 +56,7 @@ def find_sequences(arrays: Arrays, batch: frozenset[Key]) -> Iterator[tuple[int,
             yield length, first
 
 
-def take_rows(arrays: Arrays, batch: frozenset[Key], count: int) -> dict[Key, Array]:
+def take_rows(arrays: InputArrays, batch: frozenset[InputKey], count: int) -> dict[InputKey, Array]:
     """Return the first `count` examples, repeated if there are fewer.
 
     The longest of them is as long as the longest of all: PyTorch's padding ends there.
@@ -74,8 +74,8 @@ def take_rows(arrays: Arrays, batch: frozenset[Key], count: int) -> dict[Key, Ar
 
 
 def resize(
-    arrays: Arrays, axes: Axes, length: int, last: int = 0, follow: bool = False
-) -> dict[Key, Array]:
+    arrays: InputArrays, axes: Axes, length: int, last: int = 0, follow: bool = False
+) -> dict[InputKey, Array]:
     """Return the inputs with these axes cut to `length`, or made as long.
 
     Whole numbers elsewhere that may count or name positions are at most `length` - `last` after a cut:
@@ -141,32 +141,32 @@ def _hides_all(array: Array, cut: Array) -> bool:
 _SEED = 20213
 
 
-def spread(arrays: Arrays, batch: frozenset[Key], axis: int) -> dict[Key, Array]:
+def spread(arrays: InputArrays, batch: frozenset[InputKey], axis: int) -> dict[InputKey, Array]:
     """Return floats mirrored about their mean, far apart; whole numbers moved on along `axis`."""
     return _change(arrays, batch, axis, -4.0, shuffled=False)
 
 
-def mirror(arrays: Arrays, batch: frozenset[Key], axis: int) -> dict[Key, Array]:
+def mirror(arrays: InputArrays, batch: frozenset[InputKey], axis: int) -> dict[InputKey, Array]:
     """Return floats mirrored about their mean; whole numbers moved on along `axis`."""
     return _change(arrays, batch, axis, -1.0, shuffled=False)
 
 
-def nudge(arrays: Arrays, batch: frozenset[Key], axis: int) -> dict[Key, Array]:
+def nudge(arrays: InputArrays, batch: frozenset[InputKey], axis: int) -> dict[InputKey, Array]:
     """Return floats moved by at most 1% of their size; whole numbers moved on along `axis`."""
     return _change(arrays, batch, axis, 1.0, shuffled=False)
 
 
-def keep(arrays: Arrays, batch: frozenset[Key], axis: int) -> dict[Key, Array]:
+def keep(arrays: InputArrays, batch: frozenset[InputKey], axis: int) -> dict[InputKey, Array]:
     """Return the inputs as they are."""
     return dict(arrays)
 
 
-def shuffle(arrays: Arrays, batch: frozenset[Key], axis: int) -> dict[Key, Array]:
+def shuffle(arrays: InputArrays, batch: frozenset[InputKey], axis: int) -> dict[InputKey, Array]:
     """Return floats nearer to their mean; whole numbers in another order along `axis`."""
     return _change(arrays, batch, axis, 0.3, shuffled=True)
 
 
-def change_masks(arrays: Arrays) -> dict[Key, Array] | None:
+def change_masks(arrays: InputArrays) -> dict[InputKey, Array] | None:
     """Return the inputs with masks that hide something where they hide nothing, and the other way round.
 
     A mask is called so, holds 0 and 1, and hides the end of the last example then. None without one.
@@ -179,12 +179,12 @@ def change_masks(arrays: Arrays) -> dict[Key, Array] | None:
     return {**arrays, **made} if masks else None
 
 
-def _is_named_mask(key: Key, array: Array) -> bool:
+def _is_named_mask(key: InputKey, array: Array) -> bool:
     named = "mask" in str(key).lower() and array.ndim > 1 and array.size > 0 and array.shape[-1] > 1
     return named and bool(np.isin(array, (0, 1)).all())
 
 
-def change_integers(arrays: Arrays) -> tuple[str, dict[Key, Array]] | None:
+def change_integers(arrays: InputArrays) -> tuple[str, dict[InputKey, Array]] | None:
     """Return the inputs with int32 for int64, or the other way round, and that in words.
 
     None if there are no such integers, or they do not fit.
@@ -206,8 +206,8 @@ def change_integers(arrays: Arrays) -> tuple[str, dict[Key, Array]] | None:
 
 
 def _change(
-    arrays: Arrays, batch: frozenset[Key], axis: int, factor: float, shuffled: bool
-) -> dict[Key, Array]:
+    arrays: InputArrays, batch: frozenset[InputKey], axis: int, factor: float, shuffled: bool
+) -> dict[InputKey, Array]:
     source = np.random.default_rng(_SEED)
     made = {}
     for key, array in arrays.items():

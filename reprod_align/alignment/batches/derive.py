@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 
 from reprod_align.alignment.batches.axes import (
-    Arrays,
     Axes,
-    Key,
+    InputArrays,
+    InputKey,
     change_integers,
     change_masks,
     find_batch,
@@ -58,7 +58,7 @@ Accepts = Callable[[Batch], bool]
 """whether the reference runs on a batch"""
 
 
-Change = Callable[[Arrays, frozenset[Key], int], dict[Key, Array]]
+Change = Callable[[InputArrays, frozenset[InputKey], int], dict[InputKey, Array]]
 """of values along an axis, for which the examples must be known"""
 
 
@@ -66,8 +66,8 @@ Change = Callable[[Arrays, frozenset[Key], int], dict[Key, Array]]
 class Given:
     """Inputs by name or position, and which of them have the batch as their axis 0."""
 
-    arrays: Arrays
-    batch: frozenset[Key]
+    arrays: InputArrays
+    batch: frozenset[InputKey]
     named: bool
     note: str = ""
     """that they are not all examples, in words"""
@@ -89,7 +89,7 @@ class Given:
             return {str(key): array for key, array in self.arrays.items()}
         return tuple(self.arrays.values())
 
-    def make(self, words: str, arrays: Arrays | None = None) -> Batch:
+    def make(self, words: str, arrays: InputArrays | None = None) -> Batch:
         """Return the batch of these arrays."""
         chosen = self if arrays is None else replace(self, arrays=arrays)
         return Batch(words, chosen.pack(), self.note)
@@ -98,7 +98,7 @@ class Given:
 def derive_batches(inputs: Inputs, accepts: Accepts, examples: int = FEW) -> Iterator[Batch]:
     """Yield further batches that the reference accepts; most hold at most so many examples."""
     named = isinstance(inputs, Mapping)
-    arrays: dict[Key, Array] = {}
+    arrays: dict[InputKey, Array] = {}
     arrays.update(inputs if isinstance(inputs, Mapping) else enumerate(inputs))
     given = Given(arrays, find_batch(arrays), named)
     cut = _cut_one(given, accepts) if examples == 1 else None
@@ -216,7 +216,7 @@ def _change_count(given: Given, accepts: Accepts, examples: int) -> tuple[Given,
     return (given.take(min(given.count, examples)) if found else given), found
 
 
-def _add(arrays: Arrays, batch: frozenset[Key], change: Change) -> dict[Key, Array]:
+def _add(arrays: InputArrays, batch: frozenset[InputKey], change: Change) -> dict[InputKey, Array]:
     """Return the one example, and behind it what the change makes of it."""
     changed = change(arrays, batch, 1)
     return {
@@ -250,7 +250,7 @@ def _list_sequences(few: Given) -> list[tuple[int, Axes]]:
 
 def _cut(
     few: Given, length: int, axes: Axes, parts: Sequence[int] = (2,)
-) -> Iterator[tuple[str, dict[Key, Array]]]:
+) -> Iterator[tuple[str, dict[InputKey, Array]]]:
     """Yield the inputs with a part of the length, its half unless others are asked for, and that in words."""
     for part, last in product(parts, (0, 1)):
         short = -(-length // part) if length > part else 1
@@ -294,7 +294,7 @@ def _make_longer(
                 break
 
 
-def _count_elements(arrays: Arrays) -> int:
+def _count_elements(arrays: InputArrays) -> int:
     return sum(array.size for array in arrays.values())
 
 
@@ -330,7 +330,7 @@ def _change_values(few: Given, word: str, changes: Iterable[Change]) -> Iterator
 def _change_surroundings(batch: Batch) -> Batch:
     """Return the batch with integers of another dtype, if it has any, under no_grad."""
     bare = replace(batch, words="under no_grad", graded=False)
-    arrays: dict[Key, Array] = {}
+    arrays: dict[InputKey, Array] = {}
     arrays.update(name_inputs(batch.inputs))
     found = change_integers(arrays)
     if found is None:

@@ -167,8 +167,8 @@ def all_agree(gaps: Sequence[UpdateGaps], rounding: float = 0.0) -> bool:
     return all(found.ok or found.relative <= rounding for found in every)
 
 
-Moments = dict[str, Any]
-UpdateRule = Callable[[Values, Moments, Any, float, int], Any]
+OptimizerSlots = dict[str, Any]
+UpdateRule = Callable[[Values, OptimizerSlots, Any, float, int], Any]
 """settings, state, gradient, learning rate, number of the step from 1 -> what to subtract"""
 
 Moves = list[dict[str, Array]]
@@ -194,7 +194,7 @@ def work_out_moves(
     rule = _RULES.get(kind)
     if rule is None:
         return None
-    value, state, made = np.asarray(start, np.float64), Moments(), []
+    value, state, made = np.asarray(start, np.float64), OptimizerSlots(), []
     decay, decoupled = settings.get("weight_decay", 0.0), settings.get("decoupled", False)
     squared = settings.get("l2_decay", 0.0) + (0.0 if decoupled else decay)
     for number, (gradient, rate) in enumerate(zip(gradients, rates, strict=True), 1):
@@ -231,7 +231,7 @@ def clip_gradients(
     }
 
 
-def _sgd(settings: Values, state: Moments, gradient: Any, rate: float, number: int) -> Any:
+def _sgd(settings: Values, state: OptimizerSlots, gradient: Any, rate: float, number: int) -> Any:
     momentum = settings["momentum"]
     if not momentum:
         return rate * gradient
@@ -240,7 +240,7 @@ def _sgd(settings: Values, state: Moments, gradient: Any, rate: float, number: i
     return rate * (gradient + momentum * state["v"] if settings.get("nesterov") else state["v"])
 
 
-def _adam(settings: Values, state: Moments, gradient: Any, rate: float, number: int) -> Any:
+def _adam(settings: Values, state: OptimizerSlots, gradient: Any, rate: float, number: int) -> Any:
     first, second = settings["betas"]
     _average(state, "m", first, gradient)
     size = _average(state, "v", second, gradient**2)
@@ -250,13 +250,17 @@ def _adam(settings: Values, state: Moments, gradient: Any, rate: float, number: 
     return rate / (1 - first**number) * state["m"] / divisor
 
 
-def _adagrad(settings: Values, state: Moments, gradient: Any, rate: float, number: int) -> Any:
+def _adagrad(
+    settings: Values, state: OptimizerSlots, gradient: Any, rate: float, number: int
+) -> Any:
     state["sum"] = state.get("sum", settings["initial_accumulator_value"]) + gradient**2
     rate = rate / (1 + (number - 1) * settings["lr_decay"])
     return rate * gradient / (np.sqrt(state["sum"]) + settings["eps"])
 
 
-def _rmsprop(settings: Values, state: Moments, gradient: Any, rate: float, number: int) -> Any:
+def _rmsprop(
+    settings: Values, state: OptimizerSlots, gradient: Any, rate: float, number: int
+) -> Any:
     size = _average(state, "v", settings["alpha"], gradient**2)
     if settings["centered"]:
         size = size - _average(state, "m", settings["alpha"], gradient) ** 2
@@ -267,7 +271,9 @@ def _rmsprop(settings: Values, state: Moments, gradient: Any, rate: float, numbe
     return rate * state["step"]
 
 
-def _adadelta(settings: Values, state: Moments, gradient: Any, rate: float, number: int) -> Any:
+def _adadelta(
+    settings: Values, state: OptimizerSlots, gradient: Any, rate: float, number: int
+) -> Any:
     rho, eps = settings["rho"], settings["eps"]
     size = _average(state, "v", rho, gradient**2)
     step = np.sqrt(state.get("steps", 0.0) + eps) / np.sqrt(size + eps) * gradient
@@ -275,7 +281,9 @@ def _adadelta(settings: Values, state: Moments, gradient: Any, rate: float, numb
     return rate * step
 
 
-def _adamax(settings: Values, state: Moments, gradient: Any, rate: float, number: int) -> Any:
+def _adamax(
+    settings: Values, state: OptimizerSlots, gradient: Any, rate: float, number: int
+) -> Any:
     (first, second), eps = settings["betas"], settings["eps"]
     _average(state, "m", first, gradient)
     size, faded = np.abs(gradient), second * state.get("u", 0.0)
@@ -284,7 +292,7 @@ def _adamax(settings: Values, state: Moments, gradient: Any, rate: float, number
     return rate / (1 - first**number) * state["m"] / state["u"]
 
 
-def _average(state: Moments, name: str, keep: float, value: Any) -> Any:
+def _average(state: OptimizerSlots, name: str, keep: float, value: Any) -> Any:
     """Move the running average `name` towards `value`, and return it."""
     state[name] = keep * state.get(name, 0.0) + (1 - keep) * value
     return state[name]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reprod_align.curves.log import CurveError, CurveLog, Points
-from reprod_align.curves.readers.format import Format, Head, Runs, read_head
+from reprod_align.curves.readers import Format, Head, Runs, read_head
 
 _LENGTH: Final = 8  # bytes that hold the length of an event or a record
 _FRAME: Final = 16  # bytes around an event: its length and two checksums

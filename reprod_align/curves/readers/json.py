@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from reprod_align.base.files import parse_json
 from reprod_align.curves.log import CurveError, CurveLog
-from reprod_align.curves.readers.format import Format, Head, LogLine, Runs, read_rows
+from reprod_align.curves.readers import Format, Head, LogLine, Runs, read_rows
 
 STATE: Final = "trainer_state.json"
 

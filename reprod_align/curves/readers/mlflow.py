@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from reprod_align.curves.log import CurveError, CurveLog, Points
-from reprod_align.curves.readers.format import EPOCH_NAMES, Format, Runs
+from reprod_align.curves.readers import EPOCH_NAMES, Format, Runs
 
 _METRICS: Final = "metrics"
 _ABOUT: Final = "meta.yaml"

@@ -7,7 +7,7 @@ from typing import Final
 
 from reprod_align.base.blocks import Array
 from reprod_align.curves.log import CurveLog, Points, read_count
-from reprod_align.curves.readers.format import Format
+from reprod_align.curves.readers import Format
 from reprod_align.records import load_record
 
 import numpy as np

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from reprod_align.curves.log import CurveError, CurveLog
-from reprod_align.curves.readers.format import Format, Head, LogLine, find_step_column, read_rows
+from reprod_align.curves.readers import Format, Head, LogLine, find_step_column, read_rows
 
 _DELIMITERS: Final = ",\t;"
 _EXTREMES: Final = ("__MIN", "__MAX")  # Weights & Biases exports these beside each curve

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from reprod_align.curves.log import CurveError, CurveLog, read_count
-from reprod_align.curves.readers.format import Format, LogLine, read_rows
+from reprod_align.curves.readers import Format, LogLine, read_rows
 
 # No part of these gives letters back once it has taken them (`*+`): time is linear in the line.
 _NUMBER: Final = r"[-+]?(?>\d++\.?\d*+(?:[eE][-+]?\d++)?+|\.\d++(?:[eE][-+]?\d++)?+|nan|inf)"

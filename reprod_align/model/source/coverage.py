@@ -31,7 +31,7 @@ _PARTS: Final = ("handlers", "cases")
 """what holds further blocks"""
 
 
-class Lines(NamedTuple):
+class StatementLines(NamedTuple):
     """A statement: of one that holds others, its head alone."""
 
     first: int
@@ -40,7 +40,7 @@ class Lines(NamedTuple):
     """the qualified name and the first line of the watched function in which it stands"""
 
 
-Places = dict[int, Lines]
+Places = dict[int, StatementLines]
 """statements by number"""
 
 
@@ -55,7 +55,9 @@ def mark_statements(
     return marker.copy_block(tree, "", None), marker.places
 
 
-def list_idle(places: Mapping[int, Lines], idle: Set[int]) -> Iterator[tuple[int, int, int]]:
+def list_idle(
+    places: Mapping[int, StatementLines], idle: Set[int]
+) -> Iterator[tuple[int, int, int]]:
     """Yield first and last line of idle statements, neighbours joined, and how many lines these have."""
     busy = sorted(places[number].first for number in places.keys() - idle)
     first = last = lines = 0
@@ -116,7 +118,7 @@ class _Marker:
         number = len(self.places)
         heads = [block[0].lineno - 1 for block in _find_blocks(statement)]
         last = max(statement.lineno, min(heads, default=statement.end_lineno or 0))
-        self.places[number] = Lines(statement.lineno, last, function)
+        self.places[number] = StatementLines(statement.lineno, last, function)
         call = ast.Call(ast.Constant(self._note), [ast.Constant(number)], [])
         note = ast.copy_location(ast.Expr(call), statement)
         for node in ast.walk(note):
@@ -314,18 +316,18 @@ def _is_near(function: object, caller: FunctionType) -> bool:
     return package in ("", _find_package(caller.__code__.co_filename))
 
 
-_Name = tuple[str, int]
+_CodeName = tuple[str, int]
 """of a function: its qualified name, and its first line"""
 
 
-def _name(code: CodeType) -> _Name:
+def _name(code: CodeType) -> _CodeName:
     return code.co_qualname, code.co_firstlineno
 
 
 @lru_cache(maxsize=256)
 def _compile(
-    file: str, wanted: Set[_Name]
-) -> tuple[Mapping[_Name, CodeType], Mapping[_Name, CodeType], Places]:
+    file: str, wanted: Set[_CodeName]
+) -> tuple[Mapping[_CodeName, CodeType], Mapping[_CodeName, CodeType], Places]:
     """Return the code of some functions of a file, the same with its statements marked, and these."""
     tree = parse(file)
     if tree is None:
@@ -336,7 +338,7 @@ def _compile(
         return _compile_tree(tree, file), _compile_tree(marked, file), places
 
 
-def _compile_tree(tree: ast.Module, file: str) -> dict[_Name, CodeType]:
+def _compile_tree(tree: ast.Module, file: str) -> dict[_CodeName, CodeType]:
     whole = compile(tree, file, "exec", dont_inherit=True)
     return {_name(code): code for code in _nest(whole)}
 

@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 
 from reprod_align.curves.log import CurveError
-from reprod_align.curves.readers import read_curves
-from reprod_align.curves.readers.format import find_step_column, read_head, read_rows
+from reprod_align.curves.readers import find_step_column, read_curves, read_head, read_rows
 
 import pytest
 

@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 
 from reprod_align.curves import compare_curves
-from reprod_align.curves.readers import read_curves
-from reprod_align.curves.readers.format import Head
+from reprod_align.curves.readers import Head, read_curves
 from reprod_align.curves.readers.json import JSON
 from tests.curves.runs import one
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from reprod_align.curves import compare_curves
 from reprod_align.curves.log import CurveError
-from reprod_align.curves.readers import read_curves
-from reprod_align.curves.readers.format import read_head
+from reprod_align.curves.readers import read_curves, read_head
 from reprod_align.curves.readers.mlflow import MLFLOW
 
 import numpy as np

@@ -5,13 +5,14 @@ from pathlib import Path
 
 from reprod_align.curves import compare_curves, readers
 from reprod_align.curves.log import CurveError, CurveLog
-from reprod_align.curves.readers import FORMATS, read_curves
-from reprod_align.curves.readers.format import Format
+from reprod_align.curves.readers import Format, list_formats, read_curves
 from reprod_align.errors import MissingInputError, ReprodError
 from tests.curves.runs import lines_of, one
 
 import numpy as np
 import pytest
+
+FORMATS = list_formats()
 
 
 def test_a_killed_runs_last_line_is_left_out(tmp_path: Path) -> None:
@@ -92,7 +93,7 @@ def test_a_new_format_is_one_more_format(tmp_path: Path, monkeypatch: pytest.Mon
     planted = Format(
         "losses", read_pairs, ("", ""), ("", ""), lambda head: head.text.startswith("LOSSES")
     )
-    monkeypatch.setattr(readers, "FORMATS", (planted, *FORMATS))
+    monkeypatch.setattr(readers, "list_formats", lambda: (planted, *FORMATS))
     path = tmp_path / "log"
     path.write_text("LOSSES 3 2 1")
     assert read_curves(path).curves["loss"].values.tolist() == [3, 2, 1]

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from reprod_align.curves.log import normalize_name
-from reprod_align.curves.readers import read_curves
-from reprod_align.curves.readers.format import Head
+from reprod_align.curves.readers import Head, read_curves
 from reprod_align.curves.readers.tables import TABLE
 
 import pytest
