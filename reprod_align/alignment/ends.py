@@ -74,7 +74,7 @@ def _compare(
     theirs: InputGradients,
     given: Array,
 ) -> Gap:
-    """Compare one; one that never arrived is zero. Noise is measured where they differ."""
+    """Compare one input's gradients; one that never arrived is zero. Noise is measured where they differ."""
     expected, actual = (_fill(one[name], given) for one in (ours, theirs))
     largest = max(done.largest_gradient, *(magnitude(one) for one in ours.values()))
     floor = find_floor(done) * largest

@@ -28,7 +28,7 @@ from reprod_align.model.source import Wanted
 import numpy as np
 
 CLEARLY = 1e-3
-"""of how far outputs are apart: what the right way leaves at most"""
+"""the right way leaves at most this share of the distance between the outputs"""
 
 
 def settle_layouts(runner: Runner) -> tuple[Runner, list[str]]:
@@ -45,11 +45,11 @@ def settle_layouts(runner: Runner) -> tuple[Runner, list[str]]:
     except ModelFailure:
         runner.load_port()
         return runner, []
-    verdicts = {pair: _judge(as_it_is, otherwise, _module_of(pair, pairing)) for pair in turned}
-    known = _known_classes(verdicts, pairing)
+    verdicts = {pair: _judge(as_it_is, otherwise, _find_module(pair, pairing)) for pair in turned}
+    known = _find_known_classes(verdicts, pairing)
     chosen: dict[TensorPair, TensorPair] = {}
     for pair, verdict in verdicts.items():
-        turns = known.get(_classes_of(pair, pairing)) if verdict is None else verdict
+        turns = known.get(_find_classes(pair, pairing)) if verdict is None else verdict
         if turns is not None:
             chosen[pair] = replace(turned[pair] if turns else pair, either_way=False)
     names = [pair.torch[0] for pair, made in chosen.items() if made.transposed != pair.transposed]
@@ -96,7 +96,7 @@ def _find_around(pair: TensorPair, pairing: Pairing) -> str:
 def _choose(
     runner: Runner, changes: Sequence[Relayout], modules: Collection[str]
 ) -> Relayout | None:
-    """Return the change with which modules agree that do not agree without, and none the other way.
+    """Return the first change that makes modules agree; None if it makes others differ.
 
     Where all of them are at fault: that with which one makes most of the reference's values.
     """
@@ -159,11 +159,11 @@ def _measure(runner: Runner, with_handed: bool = False) -> dict[str, float]:
     found: dict[str, float] = defaultdict(float)
     for calls in run.calls:
         path = calls.theirs.path
-        found[path] = max(found[path], *_distances(run, calls))
+        found[path] = max(found[path], *_measure_distances(run, calls))
         around = run.counterparts_around(calls) if with_handed else None
         if around is not None:
             path = around.theirs.path
-            found[path] = max(found[path], *_handed_distances(run, calls))
+            found[path] = max(found[path], *_measure_handed(run, calls))
     return found
 
 
@@ -175,8 +175,8 @@ def _start_run(runner: Runner) -> PinnedRun:
     )
 
 
-def _distances(run: PinnedRun, calls: CallPair) -> Iterator[float]:
-    """Yield how far the outputs of two calls are apart, relative; inf where one fits none."""
+def _measure_distances(run: PinnedRun, calls: CallPair) -> Iterator[float]:
+    """Yield how far the outputs of two calls are apart, relative; inf where an output has no counterpart."""
     pairs = run.pair_leaves(calls, "outputs")
     yield np.inf if not pairs or find_misfit(run, calls) else 0.0
     for pair in pairs:
@@ -184,7 +184,7 @@ def _distances(run: PinnedRun, calls: CallPair) -> Iterator[float]:
         yield compare(pair, expected, actual, rounding_of(calls.ours)).relative
 
 
-def _handed_distances(run: PinnedRun, calls: CallPair) -> Iterator[float]:
+def _measure_handed(run: PinnedRun, calls: CallPair) -> Iterator[float]:
     """Yield how far what two calls are given is apart, relative, where a gradient flows."""
     yield 0.0
     for pair in run.pair_leaves(calls, "inputs"):
@@ -209,14 +209,14 @@ def _enough(other: float) -> float:
     return max(RELATIVE_TOLERANCE, CLEARLY * other) if np.isfinite(other) else RELATIVE_TOLERANCE
 
 
-def _module_of(pair: TensorPair, pairing: Pairing) -> str | None:
+def _find_module(pair: TensorPair, pairing: Pairing) -> str | None:
     """Return Paddle's module that holds the weight, if PyTorch's holder is its counterpart."""
     ours = pairing.torch.tensors[pair.torch[0]].owner
     theirs = pairing.paddle.tensors[pair.paddle[0]].owner
     return theirs if pairing.modules.get(ours) == theirs else None
 
 
-def _classes_of(pair: TensorPair, pairing: Pairing) -> tuple[str, str, str]:
+def _find_classes(pair: TensorPair, pairing: Pairing) -> tuple[str, str, str]:
     """Return the classes that hold the weight, and what it is called there."""
     ours = pairing.torch.tensors[pair.torch[0]].owner
     theirs = pairing.paddle.tensors[pair.paddle[0]]
@@ -227,14 +227,14 @@ def _classes_of(pair: TensorPair, pairing: Pairing) -> tuple[str, str, str]:
     )
 
 
-def _known_classes(
+def _find_known_classes(
     verdicts: Mapping[TensorPair, bool | None], pairing: Pairing
 ) -> dict[tuple[str, str, str], bool]:
     """Return the classes whose modules agree on how the weight lies, leaving out modules that cannot tell."""
     said: dict[tuple[str, str, str], set[bool]] = defaultdict(set)
     for pair, turns in verdicts.items():
         if turns is not None:
-            said[_classes_of(pair, pairing)].add(turns)
+            said[_find_classes(pair, pairing)].add(turns)
     return {classes: min(words) for classes, words in said.items() if len(words) == 1}
 
 
@@ -251,7 +251,7 @@ def try_alternatives(
     far less than with a wrong pairing.
     """
     found = runner.pairing.match
-    distance = _outputs_distance(runner) if found.doubts or found.layouts else 0.0
+    distance = _measure_outputs(runner) if found.doubts or found.layouts else 0.0
     if distance <= RELATIVE_TOLERANCE:
         return runner
     runner, turned = settle_layouts(runner)
@@ -259,7 +259,7 @@ def try_alternatives(
     if turned := [*turned, *dealt]:
         named = shorten(turned, _NAMED)
         findings.remark(f"laid out by comparing outputs, since the shapes do not tell: {named}")
-        distance = _outputs_distance(runner)
+        distance = _measure_outputs(runner)
     return _try_pairings(runner, torch, paddle, findings, distance)
 
 
@@ -275,14 +275,14 @@ def _try_pairings(
     for words, other in islice(find_alternatives(runner.pairing.match), _TRIES):
         tried = replace(runner, pairing=make_pairing(other, torch, paddle))
         tried.load_port()
-        if _outputs_distance(tried) <= enough:
+        if _measure_outputs(tried) <= enough:
             findings.remark(f"paired by comparing outputs, since the names are ambiguous: {words}")
             return tried
     runner.load_port()
     return runner
 
 
-def _outputs_distance(runner: Runner) -> float:
+def _measure_outputs(runner: Runner) -> float:
     """Return how far the port's outputs in eval mode are from the reference's, relative."""
     try:
         port = runner.run_port(False, "ends", backward=False)

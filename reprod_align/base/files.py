@@ -65,7 +65,7 @@ def require_writable(folder: str | os.PathLike[str]) -> None:
 
 
 def require_new(folder: Path) -> None:
-    """Raise ReprodError if the folder cannot be made: it holds files, or is none."""
+    """Raise ReprodError if the folder holds files already, or a file has its name."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise ReprodError(f"{folder} is not a folder: name one that does not exist yet")
     if folder.is_dir() and any(folder.iterdir()):

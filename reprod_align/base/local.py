@@ -274,7 +274,7 @@ class _LocalTolerances:
         return self.allowance.relative * self.sizes.ordinary + self.allowance.floor
 
     def find_worst(self) -> tuple[float, float, float, int]:
-        """Return times its allowance, the difference, the allowance and the number of the worst element."""
+        """Return difference / allowance, difference, allowance and number of the worst element."""
         worst = (0.0, 0.0, 0.0, 0)
         for start, distance, ours, theirs in measure_distances(self.expected, self.actual):
             if not math.isfinite(distance.max()):

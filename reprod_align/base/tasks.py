@@ -1,4 +1,4 @@
-"""Tasks that need nothing of each other: run here one by one, or by workers of `dask.distributed`.
+"""Independent tasks, run here one by one, or by workers of `dask.distributed`.
 
 A result is a file of a folder that every machine sees, named by the digest of all that it was made from.
 So whoever is stopped, the command, a worker or a machine, what was finished is there when it is asked for
@@ -26,7 +26,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 WorkFunction = Callable[[Any], Any]
 RunTasks = Callable[[WorkFunction, Sequence[Any]], Iterator[tuple[Any, Any]]]
-"""from a function and tasks to each task and the function's result, as they are done"""
+"""takes a function and tasks; yields each task with the function's result, as soon as it has it"""
 
 __all__ = ["HERE", "ResultFolder", "Workers", "digest", "digest_judge"]
 
@@ -82,7 +82,7 @@ class Workers:
     """the address of a scheduler that runs already, as tcp://HOST:8786"""
 
     def __post_init__(self) -> None:
-        """Raise ReprodError if that cannot be meant, or dask.distributed is missing."""
+        """Raise ReprodError if the values contradict each other, or dask.distributed is missing."""
         if type(self.jobs) is not int or self.jobs < 1:
             raise ReprodError(f"jobs: expected a whole number above 0, got {self.jobs!r}")
         if self.cluster and self.jobs > 1:
@@ -147,7 +147,7 @@ class _Crew:
         self._command, self._is_alone = secrets.token_hex(8), False
 
     def prepare(self, work: Callable[[], object]) -> None:
-        """Start the rooms of the workers that are there, and let them do this first."""
+        """Start a room on each worker that is connected, and run this function in it first."""
         self._client.run(start_room, self._command, _pack(_call, work))
 
     def run(self, work: WorkFunction, tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:

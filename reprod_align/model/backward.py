@@ -1,4 +1,4 @@
-"""Where a backward pass starts and which way it takes, without a framework's name.
+"""Where a backward pass starts, and a digest of the graph that it follows.
 
 `Projection` is a scalar of all outputs, to start from where there is no loss, or not yet. The graph
 behind it is known by a digest: passes of equal graphs do the same to a gradient. A model that runs the
@@ -22,9 +22,9 @@ import numpy as np
 _PASSING = frozenset(
     ("mul", "multiply", "scale", "div", "divide", "dropout", "clone", "alias", "assign")
 )
-"""operators that hand a gradient on, times a constant at most, where one operand alone takes it"""
+"""operators that pass a gradient on as it is or times a constant, if only one operand takes a gradient"""
 _BY_MODE = ("batch_norm", "batchnorm", "rrelu", "rnn")
-"""in the names of operators whose backward pass hangs on the mode in which the forward pass ran"""
+"""parts of the names of operators whose backward pass depends on the mode of the forward pass"""
 
 
 def digest_graph(
@@ -59,7 +59,7 @@ def digest_graph(
 def _digest_nodes(
     framework: ModuleType, nodes: dict[int, Any], below: dict[int, list[tuple[int, int]]]
 ) -> dict[int, str]:
-    """Return a digest of all that hangs on each node; of those alone that lead to a leaf that counts."""
+    """Return, for each node that leads to a leaf that counts, a digest of the graph behind it."""
     digests: dict[int, str] = {}
     order = TopologicalSorter({key: [one for one, _ in some] for key, some in below.items()})
     for key in order.static_order():

@@ -100,7 +100,7 @@ def find_reachable(
     is_module: Callable[[object], bool],
     contents: Contents,
 ) -> Reachable:
-    """Return what the model and the callables hold, follow and close over.
+    """Return the tensors and modules that the model and the callables can reach.
 
     contents: returns a module's parameters, buffers and children.
     """
@@ -114,10 +114,10 @@ def find_reachable(
             found.tensors.append(value)
         elif is_module(value):
             found.modules.append(value)
-            for part in _module_parts(value, contents):
+            for part in _list_module_parts(value, contents):
                 visit(part, _DEPTH)
         else:
-            for part in _parts(value):
+            for part in _list_parts(value):
                 visit(part, depth - 1)
 
     visit(model, _DEPTH)
@@ -126,13 +126,13 @@ def find_reachable(
     return found
 
 
-def _module_parts(module: Any, contents: Contents) -> Iterator[Any]:
+def _list_module_parts(module: Any, contents: Contents) -> Iterator[Any]:
     for held in contents(module):
         yield from held.values()
     yield from (value for name, value in vars(module).items() if not name.endswith("_hooks"))
 
 
-def _parts(value: Any) -> Iterator[Any]:
+def _list_parts(value: Any) -> Iterator[Any]:
     if isinstance(value, Mapping):
         yield from value.values()
     elif isinstance(value, (list, tuple, set)):
@@ -142,10 +142,10 @@ def _parts(value: Any) -> Iterator[Any]:
     elif isinstance(value, MethodType):
         yield from (value.__self__, value.__func__)
     elif isinstance(value, FunctionType):
-        yield from _function_parts(value)
+        yield from _list_function_parts(value)
 
 
-def _function_parts(function: FunctionType) -> Iterator[Any]:
+def _list_function_parts(function: FunctionType) -> Iterator[Any]:
     """Yield what a function closes over, its defaults, and the globals that it names."""
     for cell in function.__closure__ or ():
         try:

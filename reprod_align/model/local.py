@@ -107,7 +107,7 @@ class LocalSide:
 
     @property
     def remarks(self) -> list[str]:
-        """What the run's user is told of this side."""
+        """What the report says of this side."""
         return [*self._makers.remarks, *self.fw.list_missed()]
 
     def values(self) -> dict[str, Array]:

@@ -129,11 +129,11 @@ class OperationRecorder:
             inputs[0],
             outputs[0],
             differentiable=any(self._fw.carries_gradient(tensor) for tensor in results),
-            constants=() if child else list(_constants(given)),
-            names=_named_constants(source.expression, frame),
+            constants=() if child else list(_list_constants(given)),
+            names=_name_constants(source.expression, frame),
             child=child,
             keywords={k: value for k, value in keywords.items() if isinstance(value, _PLAIN)},
-            tensors=self._named_tensors(source.expression, frame, given),
+            tensors=self._name_tensors(source.expression, frame, given),
             called=_called(source.expression),
             makers=inputs[1],
             caller=self._find_caller(frame),
@@ -148,7 +148,7 @@ class OperationRecorder:
         above = self.code.find_calling_frame(frame.f_back)
         return None if above is None else line_of(above)
 
-    def _named_tensors(self, expression: str, frame: FrameType, given: Any) -> dict[str, int]:
+    def _name_tensors(self, expression: str, frame: FrameType, given: Any) -> dict[str, int]:
         """Return the variables in an expression that hold one of the given tensors: which one."""
         tensors = [*enumerate(leaves(given, self._fw.is_tensor).values())]
         places = {id(one): at for at, one in reversed(tensors)}  # the first of equal ones
@@ -265,7 +265,7 @@ class OperationRecorder:
             self._returned = self._find_place()
 
 
-def _constants(value: Any) -> Iterator[Any]:
+def _list_constants(value: Any) -> Iterator[Any]:
     """Yield the plain values in arguments, in order."""
     if isinstance(value, Mapping):
         value = list(value.values())
@@ -273,12 +273,12 @@ def _constants(value: Any) -> Iterator[Any]:
         value = (value.start, value.stop, value.step)
     if isinstance(value, (tuple, list)):
         for part in value:
-            yield from _constants(part)
+            yield from _list_constants(part)
     elif isinstance(value, _PLAIN):
         yield value
 
 
-def _named_constants(expression: str, frame: FrameType) -> dict[str, Any]:
+def _name_constants(expression: str, frame: FrameType) -> dict[str, Any]:
     """Return the names and dotted attributes in an expression that stand for a plain value."""
     found = {}
     for name in _names(expression):

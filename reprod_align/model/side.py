@@ -260,7 +260,7 @@ class Side(Protocol):
     def mend_kernels(self, mends: bool) -> list[str]:
         """Begin, or end, to correct kernels that contradict themselves; return those met so far, in words.
 
-        PyTorch's side alone can: see `backends.torch.kernels`.
+        PyTorch's side alone can: see `backends.torch.calls`.
         """
 
     def watch_lines(self) -> None:
@@ -291,7 +291,7 @@ def check_inputs(inputs: object) -> None:
             raise ReprodError(f"inputs: expected names of arguments as keys, got {name!r}")
         if not isinstance(value, np.ndarray):
             advice = ": give its .numpy()" if hasattr(value, "numpy") else ""
-            got = _class_of(value)
+            got = _name_class(value)
             raise ReprodError(f"inputs[{name!r}]: expected a numpy array, got a {got}{advice}")
         if value.dtype.kind not in "biufc":
             raise ReprodError(f"inputs[{name!r}]: expected numbers, got an array of {value.dtype}")
@@ -320,12 +320,12 @@ def has_few_values(array: Array) -> bool:
 def _describe_value(value: object) -> str:
     """Return what was given in place of several arrays; of one array, what to write instead."""
     if not hasattr(value, "shape"):
-        return f"a {_class_of(value)}"
+        return f"a {_name_class(value)}"
     return (
-        f"one {_class_of(value)} of shape {tuple(value.shape)}: return a dict, "
+        f"one {_name_class(value)} of shape {tuple(value.shape)}: return a dict, "
         "{'the name of the argument': array}, or a tuple, (array,)"
     )
 
 
-def _class_of(value: object) -> str:
+def _name_class(value: object) -> str:
     return f"{type(value).__module__}.{type(value).__name__}".removeprefix("builtins.")

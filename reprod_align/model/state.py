@@ -167,7 +167,7 @@ class State:
             seen.add(id(value))
             yield stateful
             return
-        held = self._contents_of(value)
+        held = self._read_contents(value)
         if held is None:
             return
         seen.add(id(value))
@@ -178,7 +178,7 @@ class State:
             for part in parts:
                 yield from self._keep(part, depth - 1, seen)
 
-    def _contents_of(self, value: Any) -> Any:
+    def _read_contents(self, value: Any) -> Any:
         """Return the container that a value is, or an object's attributes; None of anything else."""
         if type(value) in _CONTAINERS or isinstance(value, tuple):
             return value

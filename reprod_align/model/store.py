@@ -151,7 +151,7 @@ class Store:
     kept: int = 0
     """bytes in memory now"""
     most: int = 0
-    """bytes in memory when it was most"""
+    """the most bytes that were in memory at a time"""
     written: int = 0
     """bytes that went to temporary files"""
     full: ReprodError | None = None
@@ -203,7 +203,7 @@ def _choose_limit(memory: int | None) -> int:
 
 @contextmanager
 def limit_memory(memory: int | None) -> Iterator[Store]:
-    """Let this process take at most `memory` bytes, None: what is free now. Yields what counts them.
+    """Let this process take at most `memory` bytes (None: what is free now); yield the Store that counts.
 
     A part of it is left for the models' own runs: only copies that are kept count, and go to files.
     """
@@ -292,7 +292,7 @@ def _keep_in_file(array: Array, store: Store) -> Array:
 
 
 def require_room() -> None:
-    """Raise the ReprodError again with which an array found no room.
+    """Raise the ReprodError of the array that found no room, if there was one.
 
     Paddle turns what a hook raises in the backward pass into an error of its own.
     """

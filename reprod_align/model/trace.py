@@ -124,7 +124,7 @@ _MASK_VALUES = 3  # shown, hidden, and halfway
 HIDDEN = 1e3
 """what is added to a score to hide it is below minus this: nothing is left of its exponential"""
 PASSED_ON = 10.0
-"""times a difference between outputs that agree is what it may make of gradients"""
+"""a difference between outputs that agree may be so many times as large in the gradients"""
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ def carries_mask(array: Array) -> bool:
 
 
 def equal_in_effect(expected: Array, actual: Array) -> bool:
-    """Tell whether two arrays that are added to scores show the same: what is hidden may be -1e4 or -inf."""
+    """Tell whether two masks that are added to scores hide the same: -1e4 does what -inf does."""
     if expected.shape != actual.shape or {expected.dtype.kind, actual.dtype.kind} != {"f"}:
         return False
     hidden = expected <= -HIDDEN

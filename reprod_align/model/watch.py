@@ -222,7 +222,7 @@ class Watch:
         """Return a value with what goes on in place of its tensors, each noted in `handed`."""
 
         def take_place(at: str, tensor: Any) -> Any:
-            passed = self._passed(kept, pins, at, tensor)
+            passed = self._pass_tensor(kept, pins, at, tensor)
             if handed is not None and passed is not tensor:
                 handed.append((tensor, passed, self.fw.count_changes(passed)))
             return passed
@@ -234,7 +234,7 @@ class Watch:
         flows = bool(self.fw.carries_gradient(tensor)) if self.graded else array.dtype.kind == "f"
         return Leaf(array, flows)
 
-    def _passed(
+    def _pass_tensor(
         self, kept: Mapping[str, Leaf], pins: Mapping[str, Pin], at: str, tensor: Any
     ) -> Any:
         """Return what goes on in the tensor's place, its gradient hooked."""

@@ -37,7 +37,7 @@ class Piece:
 
 
 class Ties:
-    """Which tensors, each counted once whatever it is called, lie within the modules of one side."""
+    """Which tensors lie within the modules of one side; one with several names counts once."""
 
     def __init__(self, info: ModelInfo) -> None:
         """Take the side's modules and tensors."""

@@ -236,7 +236,7 @@ class SectionedPair:
     """Both sides, divided alike."""
 
     spec: PairSpec
-    """what each piece is judged as"""
+    """the pair as each piece is judged"""
     reference: SectionedSide
     port: SectionedSide
     pairing: Pairing

@@ -140,7 +140,7 @@ class SectionWork:
         self._runs: dict[str, SideRun] = {}
 
     def keep_names(self) -> None:
-        """Keep which file holds what, for people, and for a worker to know the folder by."""
+        """Write which file holds what: people read it, and a worker recognises the folder by it."""
         names = [*RUNS, *(piece.name for piece in self.pair.pieces)]
         self._results.keep(self._key, {name: digest(self._key, name) for name in names})
 
@@ -252,7 +252,7 @@ def prepare_apart(open_request: OpenRequest) -> None:
 
 
 def make_run_apart(job: Job, name: str) -> None:
-    """Let a model run as a whole, in a worker; the folder has the run then."""
+    """Run a model as a whole, in a worker, and keep the run in the folder."""
     with _open(job) as work:
         work.find_run(name)
 
@@ -315,7 +315,7 @@ def judge_piece(
 
 @contextmanager
 def _choose_losses(pair: SectionedPair, wanted: bool) -> Iterator[None]:
-    """Let the sides have their losses in the block if that is wanted: one piece is enough for them."""
+    """Keep the losses of both sides in the block only if that is wanted: one piece compares them."""
     sides = pair.reference.side, pair.port.side
     losses = [side.loss for side in sides]
     for side in sides:

@@ -342,7 +342,7 @@ def _read_crossings(plain: Mapping[str, Any], find: FindArray, nothing: Any) -> 
 
 
 def spell(value: Any, is_tensor: IsTensor) -> Any:
-    """Return as JSON holds it a value of tensors, plain values and containers; TypeError for others."""
+    """Return a value of tensors, plain values and containers as JSON can hold it; TypeError for others."""
     if is_tensor(value):
         return {"tensor": True}
     if value is None or type(value) in (bool, int, float, str):

@@ -232,14 +232,14 @@ def test_what_was_tried_of_a_fused_projection_is_taken_back(
         return self.down_proj(paddle.tanh(gate) * up)
 
     monkeypatch.setattr(type(second.llama.layers[0].mlp), "forward", forward)
-    measure, same = layouts._outputs_distance, []
+    measure, same = layouts._measure_outputs, []
 
     def compare_weights(runner: Runner) -> float:
         held, due = runner.port.values(), runner.port_start()
         same.append(all(np.allclose(held[name], due[name], 1e-6) for name in due))
         return measure(runner)
 
-    monkeypatch.setattr(layouts, "_outputs_distance", compare_weights)
+    monkeypatch.setattr(layouts, "_measure_outputs", compare_weights)
     report = align(first, second, inputs)
     assert report.findings[0].paddle_name == "llama.layers.0.mlp", str(report)
     assert len(same) > 1 and all(same[:2])

@@ -145,7 +145,7 @@ _NAMED = 2  # batches in one message
 _SLOW = 2**31
 """parameters times elements of an example: above it a run of the model takes a tenth of a second"""
 _MORE_ROUNDING = 100.0
-"""times the rounding of float32 inside on the given batch: what it may be on another one"""
+"""float32 inside may round so many times as much on another batch as on the given one"""
 _DTYPE = re.compile(r"kernel|data ?type|dtype|promotion|u?int(8|16|32|64)", re.IGNORECASE)
 """Paddle's words where an operator takes no integers of a dtype"""
 
@@ -178,7 +178,7 @@ def compare_batches(
 
 
 def takes_time(runner: Runner) -> bool:
-    """Tell whether a run takes its time, so that one example does in most further batches.
+    """Tell whether a run is slow: most further batches then hold one example.
 
     Then the batch as given is the one that shows what several examples do to each other.
     """

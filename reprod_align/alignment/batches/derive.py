@@ -59,7 +59,7 @@ Accepts = Callable[[Batch], bool]
 
 
 Change = Callable[[InputArrays, frozenset[InputKey], int], dict[InputKey, Array]]
-"""of values along an axis, for which the examples must be known"""
+"""of values along an axis, which must be known to belong to the examples"""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class _Cut:
 
 
 def _derive_short(given: Given, cut: _Cut, accepts: Accepts) -> Iterator[Batch]:
-    """Yield the batches of one example, mostly cut: where a run takes its time."""
+    """Yield batches of one example, most of them cut: for models whose runs are slow."""
     few, last, most = given.take(1), cut.batch, _count_elements(given.arrays)
     yield cut.batch
     for last in _change_all_values(cut.plain, [cut.batch], accepts):
@@ -194,7 +194,7 @@ def _move(few: Given, accepts: Accepts) -> list[Batch]:
 
 
 def _move_one(given: Given, accepts: Accepts) -> list[Batch]:
-    """Return a batch of one example with other values, of several: where a run takes its time."""
+    """Return a batch of one example with other values, taken from several: for models whose runs are slow."""
     one = replace(given.take(1), note="")
     alone = one.make(f"with {ONE_EXAMPLE}")
     both = (
@@ -226,7 +226,7 @@ def _add(arrays: InputArrays, batch: frozenset[InputKey], change: Change) -> dic
 
 
 def _change_lengths(few: Given, most: int, accepts: Accepts, known: int = 0) -> Iterator[Batch]:
-    """Yield batches with a sequence cut, each with a longer one after it.
+    """Yield batches with a shorter sequence, each followed by one with a longer sequence.
 
     most: elements given. known: a length that was changed already.
     """

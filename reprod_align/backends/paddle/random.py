@@ -116,34 +116,34 @@ def _give(name: str, given: Arguments, values: Array) -> Tensor:
     return tensor if given.get("out") is None else paddle.assign(tensor, given["out"])
 
 
-def _shape(given: Arguments) -> Shape:
+def _find_shape(given: Arguments) -> Shape:
     return tuple(given["shape"] if "shape" in given else given["x"].shape)
 
 
-def _float64(x: float | Tensor) -> Float64:
+def _to_float64(x: float | Tensor) -> Float64:
     return np.asarray(x.astype("float64") if isinstance(x, paddle.Tensor) else x, np.float64)
 
 
 def _uniform(draws: Draws, given: Arguments) -> Float64:
     low, high = given["low"], given["high"]
-    return low + (high - low) * draws.uniform(_shape(given))  # type: ignore[no-any-return]
+    return low + (high - low) * draws.uniform(_find_shape(given))  # type: ignore[no-any-return]
 
 
 def _normal(draws: Draws, given: Arguments) -> Float64:
-    return draws.normal(_shape(given)) * given["std"] + given["mean"]  # type: ignore[no-any-return]
+    return draws.normal(_find_shape(given)) * given["std"] + given["mean"]  # type: ignore[no-any-return]
 
 
 def _exponential(draws: Draws, given: Arguments) -> Float64:
-    return exponential(draws.uniform(_shape(given)), given["rate"])
+    return exponential(draws.uniform(_find_shape(given)), given["rate"])
 
 
 def _bernoulli(draws: Draws, given: Arguments) -> Array:
-    probability = _float64(given.get("p", given["x"]))
-    return bernoulli(draws.uniform(_shape(given)), probability)
+    probability = _to_float64(given.get("p", given["x"]))
+    return bernoulli(draws.uniform(_find_shape(given)), probability)
 
 
 def _integers(draws: Draws, given: Arguments) -> Array:
-    return draws.integers(given["low"], given["high"], _shape(given))
+    return draws.integers(given["low"], given["high"], _find_shape(given))
 
 
 def _permutation(draws: Draws, given: Arguments) -> Array:
@@ -151,7 +151,7 @@ def _permutation(draws: Draws, given: Arguments) -> Array:
 
 
 def _multinomial(draws: Draws, given: Arguments) -> Array:
-    return multinomial(draws, _float64(given["x"]), given["samples"], given["replacement"])
+    return multinomial(draws, _to_float64(given["x"]), given["samples"], given["replacement"])
 
 
 def _bernoulli_(
@@ -192,7 +192,7 @@ def _topk(
     sorted: bool = True,
     out: Any = None,
 ) -> tuple[Tensor, Tensor]:
-    values = _float64(x.detach())
+    values = _to_float64(x.detach())
     floating = x.dtype in _EPSILONS and x.ndim > 0 and int(k) > 0 and out is None
     if not floating or np.isnan(values).any():
         return _own_topk(x, k, axis, largest, sorted, out=out)  # type: ignore[no-any-return]

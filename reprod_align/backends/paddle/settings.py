@@ -164,7 +164,7 @@ def _data_format(layer: Any) -> str:
     return "channels last" if last else "channels first"
 
 
-def _dims(layer: Any) -> int:
+def _count_dims(layer: Any) -> int:
     """Return 1, 2 or 3: of a convolution or a pool."""
     return next(int(_KINDS[base][-2]) for base in type(layer).__mro__ if base in _KINDS)
 
@@ -176,7 +176,7 @@ def _stride(layer: Any) -> Any:
 
 def _padding(layer: Any) -> Any:
     """Return one amount per dimension, pairs (before, after), or "same" if the input's size decides."""
-    amounts, dims = plain(private.read_padding(layer)), _dims(layer)
+    amounts, dims = plain(private.read_padding(layer)), _count_dims(layer)
     if isinstance(amounts, str):
         kernel, stride = (
             per_dimension(private.read_kernel_size(layer), dims),
@@ -383,7 +383,7 @@ _PADS: Final = {
 }  # before Pad1d, Pad2d, Pad3d
 
 
-def _class_names(kind: str) -> tuple[str, ...]:
+def _list_class_names(kind: str) -> tuple[str, ...]:
     return _OTHER_NAMES.get(kind, (f"{kind[:-1]}D" if kind[-2:] in ("1d", "2d", "3d") else kind,))
 
 
@@ -400,7 +400,7 @@ _KINDS: Final[Mapping[type, str]] = (
     {
         getattr(nn, name): kind
         for kind in layer_kinds()
-        for name in _class_names(kind)
+        for name in _list_class_names(kind)
         if hasattr(nn, name)  # an older Paddle lacks some
     }
     | {getattr(nn, f"Pad{dims}D"): f"Pad{dims}d" for dims in (1, 2, 3)}

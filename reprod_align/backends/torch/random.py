@@ -106,7 +106,7 @@ def _find_example(given: Arguments) -> torch.Tensor:
     return next((each for each in tensors if isinstance(each, torch.Tensor)), torch.empty(0))
 
 
-def _shape(given: Arguments) -> Shape:
+def _find_shape(given: Arguments) -> Shape:
     if given.get("size") is not None:
         return tuple(given["size"])
     if "self" in given:
@@ -114,18 +114,18 @@ def _shape(given: Arguments) -> Shape:
     return np.broadcast_shapes(np.shape(given["mean"]), np.shape(given["std"]))
 
 
-def _float64(x: float | torch.Tensor) -> Float64:
+def _to_float64(x: float | torch.Tensor) -> Float64:
     return np.asarray(x.double().cpu() if isinstance(x, torch.Tensor) else x, np.float64)
 
 
 def _uniform(draws: Draws, given: Arguments) -> Float64:
     low, high = float(given.get("from", 0.0)), float(given.get("to", 1.0))
-    return low + (high - low) * draws.uniform(_shape(given))
+    return low + (high - low) * draws.uniform(_find_shape(given))
 
 
 def _normal(draws: Draws, given: Arguments) -> Float64:
-    mean, std = _float64(given.get("mean", 0.0)), _float64(given.get("std", 1.0))
-    return draws.normal(_shape(given)) * std + mean
+    mean, std = _to_float64(given.get("mean", 0.0)), _to_float64(given.get("std", 1.0))
+    return draws.normal(_find_shape(given)) * std + mean
 
 
 def _log_normal(draws: Draws, given: Arguments) -> Float64:
@@ -133,22 +133,22 @@ def _log_normal(draws: Draws, given: Arguments) -> Float64:
 
 
 def _exponential(draws: Draws, given: Arguments) -> Float64:
-    return exponential(draws.uniform(_shape(given)), given["lambd"])
+    return exponential(draws.uniform(_find_shape(given)), given["lambd"])
 
 
 def _bernoulli(draws: Draws, given: Arguments) -> Array:
-    probability = _float64(given.get("p", given["self"]))
-    return bernoulli(draws.uniform(_shape(given)), probability)
+    probability = _to_float64(given.get("p", given["self"]))
+    return bernoulli(draws.uniform(_find_shape(given)), probability)
 
 
 def _integers(draws: Draws, given: Arguments) -> Array:
     low = given.get("low") or given.get("from") or 0
     high = given.get("high", given.get("to"))
-    end = _end_of_range(given["self"].dtype) if high is None else int(high)
-    return draws.integers(low, end, _shape(given))
+    end = _find_end_of_range(given["self"].dtype) if high is None else int(high)
+    return draws.integers(low, end, _find_shape(given))
 
 
-def _end_of_range(dtype: torch.dtype) -> int:
+def _find_end_of_range(dtype: torch.dtype) -> int:
     if dtype.is_floating_point:
         return int(2 / torch.finfo(dtype).eps)
     return int(torch.iinfo(dtype).max)
@@ -159,14 +159,16 @@ def _permutation(draws: Draws, given: Arguments) -> Array:
 
 
 def _multinomial(draws: Draws, given: Arguments) -> Array:
-    return multinomial(draws, _float64(given["self"]), given["num_samples"], given["replacement"])
+    return multinomial(
+        draws, _to_float64(given["self"]), given["num_samples"], given["replacement"]
+    )
 
 
 def _rrelu(draws: Draws, func: Any, given: Arguments) -> torch.Tensor:
     x, noise, low, high = (given[name] for name in ("self", "noise", "lower", "upper"))
     if not given["training"]:
         return func(**given)
-    slope = torch.from_numpy(low + (high - low) * draws.uniform(_shape(given))).to(x)
+    slope = torch.from_numpy(low + (high - low) * draws.uniform(_find_shape(given))).to(x)
     noise.copy_(torch.where(x <= 0, slope, 1.0))  # autograd keeps it for the backward pass
     return x.mul_(noise) if private.schema(func).name.endswith("_") else x * noise
 
@@ -182,7 +184,7 @@ def _native_dropout(draws: Draws, func: Any, given: Arguments) -> Any:
 
 def _topk(func: Any, given: Arguments) -> Any:
     x, k, axis, largest, _ = given.values()
-    values = _float64(x.detach())
+    values = _to_float64(x.detach())
     if not x.is_floating_point() or x.ndim == 0 or k == 0 or np.isnan(values).any():
         return func(**given)
     tied = TIED if x.dtype == torch.float64 else 8 * torch.finfo(x.dtype).eps

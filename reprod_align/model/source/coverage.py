@@ -25,7 +25,7 @@ from reprod_align.model.source.parsing import FUNCTIONS, parse
 _EMPTY: Final = (ast.Raise, ast.Assert, ast.Pass, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal,
                  ast.ClassDef, *FUNCTIONS)  # fmt: skip
 _TALKS: Final = ("warn", "warning", "warning_once", "info", "debug", "print")
-"""functions that only say something"""
+"""functions that only print or log"""
 _BLOCKS: Final = ("body", "orelse", "finalbody")
 _PARTS: Final = ("handlers", "cases")
 """what holds further blocks"""
@@ -150,7 +150,7 @@ def _find_blocks(statement: ast.AST) -> Iterator[list[ast.stmt]]:
 
 _INSTALLED: Final = "-packages/"
 _NOTE: Final = "reprod_align notes that a statement runs"
-"""stands in the compiled code where the function is put that notes it"""
+"""a placeholder in the compiled code: the function that notes a statement takes its place"""
 
 
 @dataclass(frozen=True)
@@ -344,7 +344,7 @@ def _compile_tree(tree: ast.Module, file: str) -> dict[_CodeName, CodeType]:
 
 
 def _put_in(code: CodeType, seen: set[int]) -> CodeType:
-    """Return the code with what notes a statement in the places that are marked for it."""
+    """Return the code with the function that notes a statement in place of each placeholder."""
     constants = [
         _put_in(one, seen)
         if isinstance(one, CodeType)

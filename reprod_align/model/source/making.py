@@ -66,7 +66,7 @@ def find_making(
 
 
 def find_choice(making: Making, class_name: str) -> SourceLine | None:
-    """Return the condition by which another layer was made than a `class_name`, which one branch makes."""
+    """Return the condition that made this layer and not the `class_name` of the other branch."""
     tree = parse(making.file)
     found = [
         node
@@ -80,7 +80,7 @@ def find_choice(making: Making, class_name: str) -> SourceLine | None:
 
 
 def find_other_branch(making: Making) -> SourceLine | None:
-    """Return the condition of an `if` whose other branch gives what is made here another value."""
+    """Return the condition of the `if` around this layer whose other branch sets the same name otherwise."""
     for node in ast.walk(making.owner):
         if isinstance(node, ast.If) and node.orelse:
             held = [any(making.node is inner for one in branch for inner in ast.walk(one))
@@ -122,7 +122,7 @@ def _is_made_elsewhere(choice: ast.If | ast.IfExp, made: ast.AST, class_name: st
 
 
 def _find_only_call(made: Any, file: str, owner: ast.ClassDef, class_name: str) -> ast.Call | None:
-    """Return the call that makes a layer which a statement only puts in its place."""
+    """Return the call that makes a layer, where the statement only assigns what was made before."""
     function = find_innermost(file, made.lineno, FUNCTIONS)
     names = [node.id for node in ast.walk(made) if isinstance(node, ast.Name)]
     for name in names if function is not None else ():
