@@ -336,6 +336,7 @@ class LocalSide:
         modules = dict(self.fw.modules(self.model))
         asked: dict[str, Any] = {}
         with ExitStack() as stack:
+            stack.enter_context(watch.ending_if_raised())
             stack.enter_context(switched(modules, wanted.switch if wanted else None))
             stack.enter_context(watch.on(modules.items()))
             stack.enter_context(self._watch_kernels(watch))

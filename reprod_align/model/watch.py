@@ -3,8 +3,8 @@
 Beside tensors, numbers, texts and None in an output are compared; other objects are named.
 """
 
-from collections.abc import Iterable, Mapping, Set
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Set
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -134,8 +134,18 @@ class Watch:
     def end(self) -> Trace:
         """Return the trace and let go of it: hooks in a graph that the model keeps may hold this object."""
         trace, self._shelf, self._inner, self._pinned = self.trace, Shelf(), None, []
+        self._handed = {}
         del self.trace, self._listener
         return trace
+
+    @contextmanager
+    def ending_if_raised(self) -> Iterator[None]:
+        """Let go of the trace if the block raises: no garbage collector sees tensors that hold a hook."""
+        try:
+            yield
+        except BaseException:
+            self.end()
+            raise
 
     def hear_operations(self) -> AbstractContextManager[None]:
         """Record in the block what the wanted modules' own code calls. Enter it last."""

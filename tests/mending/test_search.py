@@ -1,5 +1,6 @@
 """The search: candidates near the finding first, each text once, and the edit that mends."""
 
+import gc
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,7 @@ from reprod_align.explain.trials import list_trials
 from reprod_align.mending import search
 from reprod_align.mending.bench import Outcome
 from reprod_align.mending.search import Probe, RunProbe, find_edit, make_probe
+from reprod_align.traces.recorder import ModuleCall
 from tests.mending.pairs import FAULTS, open_bench, write_pair
 
 import pytest
@@ -85,3 +87,26 @@ def test_an_edit_that_mends_passes_and_one_that_does_not_is_turned_down(tmp_path
         assert not probe.may_mend({str(path): before})
         assert not probe.may_mend({str(path): before.replace("axis=-2", "axis=9")})  # it raises
         assert make_probe(bench, {}, ("loss", "the model", ""), outcome) is None
+
+
+@pytest.mark.parametrize("then", ["", " + paddle.ones([9])"], ids=["it runs", "it raises"])
+def test_a_search_of_a_thousand_edits_keeps_no_tensors_of_theirs(then: str, tmp_path: Path) -> None:
+    path = write_pair(tmp_path, "an axis")
+    with open_bench(path) as bench:
+        bench.files.read(str(path), {})
+        before = bench.judge({})
+        probe = make_probe(bench, {}, next(iter(before.faults)), before)
+        assert isinstance(probe, Probe)
+        text = path.read_text().replace(
+            "paddle.tanh(self.proj(mixed))", f"paddle.tanh(self.proj(mixed)){then}"
+        )
+
+        def count_calls() -> int:
+            assert not probe.may_mend({str(path): text + f"# {len(counts)}\n"})
+            gc.collect()
+            return sum(type(one) is ModuleCall for one in gc.get_objects())
+
+        counts: list[int] = []
+        for _ in range(3):
+            counts.append(count_calls())
+    assert counts[0] == counts[1] == counts[2] > 0

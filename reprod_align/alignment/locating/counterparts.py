@@ -4,6 +4,7 @@ from collections.abc import Collection
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from weakref import ref
 
 from reprod_align.alignment.noise import Judge, Noise
 from reprod_align.alignment.pairing import Pairing
@@ -64,7 +65,7 @@ class Counterparts:
         }  # fmt: skip
         self.is_spoilt = _count_not_finite(natural) > _count_not_finite(reference)
         """whether the port's outputs hold NaN or infinities of its own making"""
-        self._leaves: dict[tuple[int, str], tuple[Call, list[LeafPair]]] = {}
+        self._leaves: dict[tuple[int, str], tuple[ref[Call], list[LeafPair]]] = {}
         self._moved: Collection[Boundary] = frozenset()
 
     def without(self, moved: Collection[Boundary]) -> "Counterparts":
@@ -113,11 +114,12 @@ class Counterparts:
     def fit_leaves(self, calls: CallPair, which: Which) -> list[LeafPair]:
         """Return which inputs, or which outputs, of two calls fit each other by name and shape."""
         known = self._leaves.get((id(calls.theirs), which))
-        if known is None or known[0] is not calls.theirs:  # an id may be given twice
+        if known is None or known[0]() is not calls.theirs:  # an id may be given twice
             ours, theirs = getattr(calls.ours, which), getattr(calls.theirs, which)
             in_order = calls.theirs.path in self._same_kind and len(ours) == len(theirs)
             inside = calls.theirs.parent is not None
-            known = calls.theirs, pair_leaves(ours, theirs, in_order, inside)
+            # not the call itself, which holds its tensors: a search for an edit runs the port 1,000 times
+            known = ref(calls.theirs), pair_leaves(ours, theirs, in_order, inside)
             self._leaves[id(calls.theirs), which] = known
         return known[1]
 
