@@ -11,10 +11,13 @@ square weight can't tell) nor from names (guide, section 4.1.2: a Linear may be 
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any, Final
 
+from reprod_align.base import FRAMEWORKS, Framework
 from reprod_align.base.text import shorten
 from reprod_align.errors import WeightsError
+from reprod_align.weights import Opaque, Stored, open_checkpoint
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +86,22 @@ def matrix_axes(kind: str, class_name: str, convention: str, is_stock: bool = Tr
         likely = "oi" if convention == "PyTorch" else "io"
         return likely if is_stock and kind else f"{likely}?"
     return "oi" if kind.startswith("Conv") and "Transpose" not in kind else ""
+
+
+def read_state_dict(path: Path, framework: Framework) -> dict[str, NDArray[np.generic]]:
+    """Return the tensors of a `.safetensors` file, or of one that the framework has saved, as they lie.
+
+    bfloat16 comes as float32. Raises MissingInputError if there is no such file, WeightsError if it is
+    damaged, another framework's, or holds anything but named dense tensors.
+    """
+    held = open_checkpoint(path)
+    if held.kind not in ("safetensors", framework):
+        raise WeightsError(f"{path} was written by another framework than {FRAMEWORKS[framework]}")
+    for name, value in held.content.items():
+        if not isinstance(value, Stored):
+            kind = value.name if isinstance(value, Opaque) else type(value).__name__
+            raise WeightsError(f"{path}: {name} is a {kind}, not a dense tensor")
+    return {name: tensor.values() for name, tensor in held.tensors.items()}
 
 
 def check_names_and_shapes(

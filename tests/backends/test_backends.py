@@ -127,6 +127,9 @@ def test_files_of_the_frameworks_themselves(tmp_path: Path) -> None:
     assert {array.dtype for array in half.values()} == {np.dtype(np.float32)}
     ours = pd_backend.read_weights(tmp_path / "model.pdparams")
     assert list(ours) == ["0.weight", "1.weight", "1.bias"]
+    for backend, other in ((pt_backend, "model.pdparams"), (pd_backend, "half.bin")):
+        with pytest.raises(WeightsError, match="another framework"):
+            backend.read_weights(tmp_path / other)
     np.testing.assert_array_equal(ours["1.weight"], paddle_model[1].weight.numpy())
 
 

@@ -224,7 +224,9 @@ def test_averages_of_other_weights(arrays: dict[str, Any], checkpoint: Path) -> 
 )
 def test_tensors_without_an_array(tensor: torch.Tensor, tmp_path: Path) -> None:
     torch.save({"a": tensor}, tmp_path / "w.bin")
-    with pytest.raises(ReprodError, match=r"w\.bin: a is a .* tensor of float32 on"):
+    with pytest.raises(
+        ReprodError, match=r"w\.bin: a is a torch\._utils\._rebuild_.*, not a dense tensor"
+    ):
         read_weights(tmp_path / "w.bin")
 
 

@@ -10,7 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from reprod_align.backends import TRANSPOSED_LAYERS, check_names_and_shapes
+from reprod_align.backends import TRANSPOSED_LAYERS, check_names_and_shapes, read_state_dict
 from reprod_align.backends.paddle import side
 from reprod_align.backends.paddle.private import (
     STATISTICS,
@@ -21,9 +21,7 @@ from reprod_align.backends.paddle.private import (
 from reprod_align.backends.paddle.side import set_gradient
 from reprod_align.base.blocks import Array
 from reprod_align.base.files import whole_file
-from reprod_align.errors import MissingInputError, RecordError, WeightsError
 from reprod_align.initialisation.sample import SEEDS, Collector, ParameterSample
-from reprod_align.records.safe_pickle import restricted_loads
 from reprod_align.traces.recorder import record_outputs
 
 import numpy as np
@@ -49,29 +47,10 @@ def linear_weights(model: nn.Layer) -> set[str]:
 def read_weights(path: Path) -> dict[str, Array]:
     """Read a state dict from `.safetensors`, or from a `paddle.save` file without running its code.
 
-    Raises MissingInputError if there is no such file, WeightsError if it is damaged or holds
-    anything but named tensors.
+    Raises MissingInputError if there is no such file, WeightsError if it is damaged, another framework's,
+    or holds anything but named dense tensors.
     """
-    if not path.is_file():
-        raise MissingInputError(f"{path} is missing")
-    state: object
-    try:
-        if path.suffix == ".safetensors":
-            from safetensors.numpy import load_file
-
-            state = load_file(path)
-        else:
-            state = restricted_loads(path.read_bytes(), where=str(path))
-    except RecordError as error:
-        raise WeightsError(str(error)) from error
-    except Exception as error:
-        raise WeightsError(
-            f"{path} is damaged: it cannot be read as weights; write it again"
-        ) from error
-    if not isinstance(state, Mapping) or not state:
-        raise WeightsError(f"{path} holds no state dict (a dict of named tensors)")
-    named = {name: value for name, value in state.items() if name != _STRUCTURED_NAMES}
-    return {str(name): _array(tensor, name, path) for name, tensor in named.items()}
+    return read_state_dict(path, "paddle")
 
 
 def write_weights(path: Path, weights: Mapping[str, Array]) -> None:
@@ -127,9 +106,6 @@ def layer_outputs(
 
 _BATCH_NORMS = (nn.BatchNorm, nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm3D, nn.SyncBatchNorm)
 
-# paddle.save adds this entry: a map from the model's names to Paddle's internal ones
-_STRUCTURED_NAMES = "StructuredToParameterName@@"
-
 
 def _running_statistics(model: nn.Layer) -> set[str]:
     layers = model.named_sublayers(include_self=True)
@@ -144,12 +120,6 @@ def _torch_layout(tensor: paddle.Tensor, transposed: bool) -> Array:
 
 def _cast(array: Array, like: paddle.Tensor) -> paddle.Tensor:
     return paddle.to_tensor(array).astype(like.dtype)
-
-
-def _array(tensor: object, name: object, path: Path) -> Array:
-    if not isinstance(tensor, np.ndarray):
-        raise WeightsError(f"{path}: {name} is a {type(tensor).__name__}, not a tensor")
-    return tensor
 
 
 def sample_parameters(

@@ -8,14 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from io import BytesIO
 from pathlib import Path
-from pickle import UnpicklingError
 
-from reprod_align.backends import TRANSPOSED_LAYERS, check_names_and_shapes
+from reprod_align.backends import TRANSPOSED_LAYERS, check_names_and_shapes, read_state_dict
 from reprod_align.backends.torch import side
 from reprod_align.backends.torch.private import contents
 from reprod_align.base.blocks import Array
 from reprod_align.base.files import whole_file
-from reprod_align.errors import MissingInputError, WeightsError
 from reprod_align.initialisation.sample import SEEDS, Collector, ParameterSample
 from reprod_align.traces.recorder import record_outputs
 
@@ -42,29 +40,10 @@ def linear_weights(model: nn.Module) -> set[str]:
 def read_weights(path: Path) -> dict[str, Array]:
     """Read a state dict from `.safetensors`, or from a `torch.save` file without running its code.
 
-    Raises MissingInputError if there is no such file, WeightsError if it is damaged or holds
-    anything but named tensors.
+    Raises MissingInputError if there is no such file, WeightsError if it is damaged, another framework's,
+    or holds anything but named dense tensors.
     """
-    if not path.is_file():
-        raise MissingInputError(f"{path} is missing")
-    try:
-        if path.suffix == ".safetensors":
-            from safetensors.torch import load_file
-
-            state = load_file(path)
-        else:
-            state = torch.load(path, map_location="cpu", weights_only=True)
-    except UnpicklingError as error:
-        raise WeightsError(
-            f"{path} is damaged, or holds more than tensors: write it again"
-        ) from error
-    except Exception as error:  # torch raises a dozen kinds for a damaged file
-        raise WeightsError(
-            f"{path} is damaged: PyTorch cannot read it as weights; write it again"
-        ) from error
-    if not isinstance(state, Mapping) or not state:
-        raise WeightsError(f"{path} holds no state dict (a dict of named tensors)")
-    return {str(name): _array(tensor, name, path) for name, tensor in state.items()}
+    return read_state_dict(path, "torch")
 
 
 def write_weights(path: Path, weights: Mapping[str, Array]) -> None:
@@ -115,18 +94,6 @@ def layer_outputs(
 
 def _cast(array: Array, like: torch.Tensor) -> torch.Tensor:
     return torch.from_numpy(array).to(like.dtype)
-
-
-def _array(tensor: object, name: object, path: Path) -> Array:
-    if not isinstance(tensor, torch.Tensor):
-        raise WeightsError(f"{path}: {name} is a {type(tensor).__name__}, not a tensor")
-    wide = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
-    try:
-        array: Array = wide.detach().cpu().resolve_conj().resolve_neg().numpy()
-    except (NotImplementedError, RuntimeError, TypeError) as error:  # sparse, quantized, meta
-        kind = f"{str(tensor.layout)[6:]} tensor of {str(tensor.dtype)[6:]} on {tensor.device}"
-        raise WeightsError(f"{path}: {name} is a {kind}, which has no array") from error
-    return array
 
 
 def sample_parameters(
