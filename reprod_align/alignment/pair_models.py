@@ -165,11 +165,7 @@ def _order_of_port(port: Side, inputs: Inputs) -> list[str]:
 
 
 def _pair_by_value(
-    runner: Runner,
-    torch: Evidence,
-    paddle: Evidence,
-    findings: Findings,
-    natural: Trace | None,
+    runner: Runner, torch: Evidence, paddle: Evidence, findings: Findings, natural: Trace | None
 ) -> Runner:
     """Pair outputs, and modules without tensors, by what comes out of them in eval mode.
 

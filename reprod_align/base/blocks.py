@@ -80,11 +80,8 @@ def map_file(path: str | os.PathLike[str]) -> MappedFile:
         os.close(descriptor)
         raise
     weakref.finalize(mapped, os.close, descriptor)
-    mapped.path, mapped._descriptor, mapped._read_stamp = (
-        str(path),
-        descriptor,
-        _read_stamp(descriptor),
-    )
+    mapped.path, mapped._descriptor = str(path), descriptor
+    mapped._read_stamp = _read_stamp(descriptor)
     return mapped
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, BinaryIO, Union, cast, get_args, get_origin, get_type_hints
 
-from reprod_align.base.blocks import Array
+from reprod_align.base.blocks import Array, map_file
 from reprod_align.errors import ReprodError, explain_absence
 
 import numpy as np
@@ -260,8 +260,6 @@ def _map_large(path: str | os.PathLike[str], leave_from: int) -> dict[str, Array
     """Return the arrays of numbers from `leave_from` bytes on, as they lie in the file."""
     if os.stat(path).st_size < leave_from:
         return {}
-    from reprod_align.base.blocks import map_file
-
     file = map_file(path)
     begin = 8 + int.from_bytes(file[:8], "little")
     found: dict[str, Array] = {}

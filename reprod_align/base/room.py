@@ -20,12 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reprod_align.base import find_version
-from reprod_align.base.console import (
-    end_with_parent,
-    quieten,
-    without_progress,
-    without_warnings,
-)
+from reprod_align.base.console import end_with_parent, quieten, without_progress, without_warnings
 from reprod_align.errors import ReprodError, describe_error
 
 _PACKAGES: Final = ("numpy", "torch", "paddlepaddle", "paddlepaddle-gpu")

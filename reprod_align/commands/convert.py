@@ -35,13 +35,7 @@ from reprod_align.commands import (
     read_size,
     run_user_code,
 )
-from reprod_align.conversion import (
-    SHARD_SIZE,
-    Conversion,
-    ConversionResult,
-    convert,
-    verify,
-)
+from reprod_align.conversion import SHARD_SIZE, Conversion, ConversionResult, convert, verify
 from reprod_align.conversion.weight_map import ModelPair, WeightMap, read_map, write_map
 from reprod_align.errors import ReprodError
 from reprod_align.model import check_inputs

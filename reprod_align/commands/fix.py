@@ -17,12 +17,7 @@ from pathlib import Path
 
 from reprod_align.base.console import tell
 from reprod_align.base.files import whole_file
-from reprod_align.commands import (
-    add_file_argument,
-    add_json_argument,
-    print_result,
-    run_user_code,
-)
+from reprod_align.commands import add_file_argument, add_json_argument, print_result, run_user_code
 from reprod_align.errors import ReprodError
 from reprod_align.mending.mend import mend_port
 from reprod_align.mending.result import Mended

@@ -167,9 +167,8 @@ def compare_spreads(
 
     None in place of the ratio where a side has no spread.
     """
-    error = math.sqrt(
-        sum(1 / (2 * _count_freedom(side)) for side in (ours, theirs))
-    )  # of log(ratio)
+    # of log(ratio)
+    error = math.sqrt(sum(1 / (2 * _count_freedom(side)) for side in (ours, theirs)))
     reach = float(stats.norm.isf(level / 2))
     seen = math.expm1((reach + float(stats.norm.ppf(POWER))) * error)
     if min(ours.std, theirs.std) == 0:

@@ -141,9 +141,7 @@ def _make_owner(
     laid = matrix_axes(settings.kind, settings.class_name, convention, path in info.stock)
     axes = {role: laid if role in _MATRICES else "" for role in tensors}
     for role in tensors:
-        if role.startswith(
-            "weight_hr"
-        ):  # an LSTM's projection: Paddle keeps it as a Linear's weight
+        if role.startswith("weight_hr"):  # an LSTM's projection: in Paddle a Linear's weight
             axes[role] = matrix_axes("Linear", "", convention)
     return Owner(path, settings.kind, tensors, axes)
 

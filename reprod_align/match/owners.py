@@ -406,10 +406,7 @@ def _exchange_look_alikes(
 
 
 def _rate_order(
-    order: Sequence[int],
-    groups: Sequence[Sequence[int]],
-    paired: Mapping[int, int],
-    scores: Array,
+    order: Sequence[int], groups: Sequence[Sequence[int]], paired: Mapping[int, int], scores: Array
 ) -> float:
     """Return the sum of the scores if the partners in each group stand in this order."""
     total = 0.0

@@ -44,9 +44,8 @@ class ModelFailure(ReprodError):
     @property
     def lacks_kernel(self) -> bool:
         """Whether Paddle lacks a float64 kernel, as of clip_by_norm."""
-        key = self.text.partition(" is not registered")[
-            0
-        ]  # after it stand the dtypes that there are
+        # after "is not registered" stand the dtypes that there are
+        key = self.text.partition(" is not registered")[0]
         return "kernel" in key and "float64" in key and key != self.text
 
     @property

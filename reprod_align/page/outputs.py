@@ -163,9 +163,8 @@ _STYLES: Final = {
     "yellow": "float32|agrees to float32|differs as described|not comparable",
 }
 _CODE: Final = r"^error\[[^\]]*\]"
-_COLUMN: Final = re.compile(
-    r"^ *(?:- |= \w+: |\d+\. )?|\S {2,}(?=\S)"
-)  # where one begins, at its end
+_COLUMN: Final = re.compile(r"^ *(?:- |= \w+: |\d+\. )?|\S {2,}(?=\S)")
+"""ends where a column begins"""
 _INDENT: Final = 4  # of what follows a line without columns
 
 

@@ -229,10 +229,7 @@ def differ(parts: Sequence[Array], mesh: Mesh, axis: Axis) -> tuple[int, int] | 
 
 
 def choose(
-    parts: Sequence[Array],
-    mesh: Mesh,
-    known: Collection[Shape],
-    hint: int | None | str = "",
+    parts: Sequence[Array], mesh: Mesh, known: Collection[Shape], hint: int | None | str = ""
 ) -> Placement:
     """Return how what the ranks hold goes together to one tensor.
 

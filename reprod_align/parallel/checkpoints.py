@@ -33,10 +33,7 @@ def name_rank_file(part: int) -> str:
 
 
 def convert_parallel(
-    order: Conversion,
-    file: Path,
-    parallel: str,
-    given: WeightMap | None = None,
+    order: Conversion, file: Path, parallel: str, given: WeightMap | None = None
 ) -> ConversionResult:
     """Convert PyTorch's checkpoint to a folder of rank files, or such a folder to PyTorch's checkpoint.
 

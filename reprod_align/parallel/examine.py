@@ -170,8 +170,7 @@ def _find_factor(held: RankTensor) -> Reason | None:
             how = "in place of averaged" if axis == "dp" else "although every rank has all of it"
             how = "of parts" if is_cut and axis == "tp" else how
             return Reason(
-                f"it is {count} times what it should be{where}: summed over {axis} {how}",
-                axis,
+                f"it is {count} times what it should be{where}: summed over {axis} {how}", axis
             )
         if np.isclose(factor, 1 / count, rtol=held.close):
             how = (
@@ -182,8 +181,7 @@ def _find_factor(held: RankTensor) -> Reason | None:
             return Reason(f"it is 1/{count} of what it should be{where}: over {axis} {how}", axis)
     times = f"{factor:.6g} times"
     return Reason(
-        f"it is {times} what it should be{where}",
-        _find_axis(held.mesh, rank) if where else "",
+        f"it is {times} what it should be{where}", _find_axis(held.mesh, rank) if where else ""
     )
 
 

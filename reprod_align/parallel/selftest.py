@@ -16,10 +16,7 @@ from reprod_align.selftest.ranks import list_rank_faults
 
 
 def selftest_parallel(
-    file: str | Path,
-    parallel: str,
-    time_limit: float = TIME_LIMIT,
-    logs: str | Path | None = None,
+    file: str | Path, parallel: str, time_limit: float = TIME_LIMIT, logs: str | Path | None = None
 ) -> SelfTest:
     """Plant known faults in the port of a pair file on its ranks; say which of them are revealed.
 

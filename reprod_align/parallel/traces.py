@@ -211,9 +211,8 @@ class _RankTraces:
         if len(local) != len(whole) or any(read_shape(part) != local for part in parts):
             return
         axes = [*range(len(whole))]
-        orders = (
-            [axes, [1, 0, *axes[2:]]] if len(axes) > 2 else [axes]
-        )  # sequence parallel turns them
+        # sequence parallel exchanges the first two
+        orders = [axes, [1, 0, *axes[2:]]] if len(axes) > 2 else [axes]
         for padding, order in product((0, MOST_PADDING), orders):
             turned = tuple(whole[axis] for axis in order)
             for placement in self._fit(local, turned, padding):

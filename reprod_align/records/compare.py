@@ -249,11 +249,7 @@ def compare_records(
 
 
 def _judge(
-    key: str,
-    expected: Array | None,
-    actual: Array | None,
-    rule: Rule,
-    measured: Difference | None,
+    key: str, expected: Array | None, actual: Array | None, rule: Rule, measured: Difference | None
 ) -> KeyResult:
     """Return the verdict on two arrays; None: that record lacks the key. measured: as in `known`."""
     facts: dict[str, Any] = {

@@ -104,10 +104,7 @@ def _make_helper() -> Any:
 
 
 def _make_statistics(
-    result: KeyResult,
-    expected: Mapping[str, Array],
-    actual: Mapping[str, Array],
-    threshold: float,
+    result: KeyResult, expected: Mapping[str, Array], actual: Mapping[str, Array], threshold: float
 ) -> Statistics:
     """Return reprod_log's numbers for a key, changed where they would contradict our verdict."""
     if result.difference is None:

@@ -107,9 +107,8 @@ class Account:
     def _seal(self, item: Sized) -> _Container:
         known = self._known.get(id(item))
         if known is None and isinstance(item, tuple):
-            return _Container(
-                item, 1, len(item), True
-            )  # it can't grow, and holds plain values alone
+            # it can't grow, and holds plain values alone
+            return _Container(item, 1, len(item), True)
         known = known or self._know(item, count_items(item))
         known.sealed = True
         return known
@@ -173,13 +172,7 @@ class Parts(tuple[Any, ...]):
     """A tuple with a raw part: the arguments of a function, or the state of an array."""
 
 
-RAW = (
-    memoryview,
-    Name,
-    Dtype,
-    Pending,
-    Parts,
-)  # lives on the stack only, never in the result
+RAW = (memoryview, Name, Dtype, Pending, Parts)  # lives on the stack only, never in the result
 
 
 class Builder(Account):

@@ -112,13 +112,10 @@ class Machine:
         elif isinstance(target, Pending):
             target.array = _fill(self, state)
             return target.array
-        elif not isinstance(
-            target, dict
-        ):  # attributes of an OrderedDict (torch's _metadata): dropped
-            raise Refused(
-                f"sets the state of a {type(target).__name__}, which a record never needs"
-            )
-        return target
+        elif not isinstance(target, dict):
+            kind = type(target).__name__
+            raise Refused(f"sets the state of a {kind}, which a record never needs")
+        return target  # attributes of an OrderedDict (torch's _metadata) are dropped
 
     def read(self, size: int) -> memoryview:
         """Return the next `size` bytes, uncopied."""

@@ -76,14 +76,8 @@ KINDS: Final[Mapping[FindingKind, tuple[str, str]]] = {
         "An output is another one of PyTorch's.",
         "某个输出对应的是 PyTorch 的另一个输出",
     ),
-    "output-missing": (
-        "One side alone has an output.",
-        "某个输出只有一边才有",
-    ),
-    "output-value": (
-        "An output that is no tensor differs.",
-        "某个不是张量的输出不同",
-    ),
+    "output-missing": ("One side alone has an output.", "某个输出只有一边才有"),
+    "output-value": ("An output that is no tensor differs.", "某个不是张量的输出不同"),
     "axes-exchanged": (
         "An output holds PyTorch's numbers with its axes in another order.",
         "某个输出的数值与 PyTorch 相同，但轴的顺序不同",
@@ -92,10 +86,7 @@ KINDS: Final[Mapping[FindingKind, tuple[str, str]]] = {
         "No output holds a finite number on either side.",
         "两边的输出中都没有有限的数",
     ),
-    "not-comparable": (
-        "No output can be compared.",
-        "没有可以比较的输出",
-    ),
+    "not-comparable": ("No output can be compared.", "没有可以比较的输出"),
     "predictions-flip": (
         "A predicted class is another one although every number is within its tolerance.",
         "每个数都在容差之内，预测的类别却变了",
@@ -112,10 +103,7 @@ KINDS: Final[Mapping[FindingKind, tuple[str, str]]] = {
         "A running statistic differs after a step in train mode.",
         "train 模式下走一步之后，滑动统计量不同",
     ),
-    "weight": (
-        "A weight is not PyTorch's.",
-        "某个权重与 PyTorch 的不同",
-    ),
+    "weight": ("A weight is not PyTorch's.", "某个权重与 PyTorch 的不同"),
     "parameter-unpaired": (
         "A parameter has no counterpart on the other side.",
         "某个参数在另一边没有对应",
@@ -124,50 +112,23 @@ KINDS: Final[Mapping[FindingKind, tuple[str, str]]] = {
         "A parameter is tied to another on one side alone.",
         "某个参数只在一边与另一个参数共享",
     ),
-    "parameter-frozen": (
-        "A parameter is trained on one side alone.",
-        "某个参数只在一边参与训练",
-    ),
+    "parameter-frozen": ("A parameter is trained on one side alone.", "某个参数只在一边参与训练"),
     "parameter-gradient": (
         "A parameter's gradient differs although all values at its module agree.",
         "模块处的数值全部一致，某个参数的梯度却不同",
     ),
-    "gradient": (
-        "A backward pass gives another gradient.",
-        "反向传播得到的梯度不同",
-    ),
-    "gradient-cut": (
-        "A gradient flows on one side alone.",
-        "梯度只在一边能传过去",
-    ),
-    "input-gradient": (
-        "The gradient of an input differs.",
-        "输入的梯度不同",
-    ),
-    "loss": (
-        "The loss of the same outputs differs.",
-        "输出相同，损失却不同",
-    ),
-    "loss-gradient": (
-        "The gradient of the loss differs.",
-        "损失的梯度不同",
-    ),
-    "learning-rate": (
-        "A learning rate differs.",
-        "学习率不同",
-    ),
-    "optimizer-setting": (
-        "A setting of the optimizers differs.",
-        "优化器的某项设置不同",
-    ),
+    "gradient": ("A backward pass gives another gradient.", "反向传播得到的梯度不同"),
+    "gradient-cut": ("A gradient flows on one side alone.", "梯度只在一边能传过去"),
+    "input-gradient": ("The gradient of an input differs.", "输入的梯度不同"),
+    "loss": ("The loss of the same outputs differs.", "输出相同，损失却不同"),
+    "loss-gradient": ("The gradient of the loss differs.", "损失的梯度不同"),
+    "learning-rate": ("A learning rate differs.", "学习率不同"),
+    "optimizer-setting": ("A setting of the optimizers differs.", "优化器的某项设置不同"),
     "update": (
         "The same gradients give another update of the weights.",
         "梯度相同，权重的更新却不同",
     ),
-    "training-loss": (
-        "The losses of training steps differ.",
-        "训练各步的损失不同",
-    ),
+    "training-loss": ("The losses of training steps differ.", "训练各步的损失不同"),
     "rank-reduction": (
         "A gradient is not reduced over the ranks as it should be.",
         "梯度没有按应有的方式在各 rank 之间规约",

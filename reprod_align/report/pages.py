@@ -279,11 +279,7 @@ def _describe_rule(finding: Finding) -> dict[str, Any]:
 def _describe_result(finding: Finding, pair: Path) -> dict[str, Any]:
     notes = [f"{name}: {words}" for name, words in describe_finding(finding)]
     text = join_lines([f"{finding.stage}: {finding.place}: {finding.title}", *notes])
-    result: dict[str, Any] = {
-        "ruleId": finding.code,
-        "level": "error",
-        "message": {"text": text},
-    }
+    result: dict[str, Any] = {"ruleId": finding.code, "level": "error", "message": {"text": text}}
     place = finding.paddle_line or f"{pair}:1", finding.paddle_code, finding.paddle_span
     result["locations"] = [_describe_place(*place)]
     if finding.torch_line is not None:

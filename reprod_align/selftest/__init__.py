@@ -256,11 +256,7 @@ def _compare_in_turn(pair: PairSpec, fault: PlantedFault) -> Report:
     if fault.in_steps or pair.port.optimizer is None:
         return compare_pair(pair)
     one_pass = compare_pair(
-        replace(
-            pair,
-            reference=_drop_training(pair.reference),
-            port=_drop_training(pair.port),
-        )
+        replace(pair, reference=_drop_training(pair.reference), port=_drop_training(pair.port))
     )
     return one_pass if one_pass.findings else compare_pair(pair)
 
@@ -286,12 +282,7 @@ def shorten(text: str) -> str:
 def _list_rows(outcomes: Iterable[FaultOutcome]) -> list[str]:
     words = {True: "revealed", False: "INVISIBLE", None: "no place"}
     rows = [
-        (
-            one.kind,
-            one.module,
-            "no effect" if one.without_effect else words[one.revealed],
-            one.text,
-        )
+        (one.kind, one.module, "no effect" if one.without_effect else words[one.revealed], one.text)
         for one in outcomes
     ]
     rows.insert(0, ("fault", "module", "", "first finding, or the reason"))

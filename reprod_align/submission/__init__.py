@@ -74,10 +74,7 @@ def verify(
 
 
 def examine(
-    submission: Submission,
-    *,
-    threshold: float | None = None,
-    allow_identical: Collection[str] = (),
+    submission: Submission, *, threshold: float | None = None, allow_identical: Collection[str] = ()
 ) -> Verification:
     """Return what is found in a submission that is open already; options as of `verify`."""
     findings = Verification(submission.source)

@@ -24,10 +24,8 @@ import numpy as np
 VERSION = 3  # 1 and 2 have no checksum, and other sums in their sketches
 PHASES = ("input", "output", "gradient", "parameter gradient", "buffer")
 _KEY, _SUM = "reprod_align.trace", "reprod_align.trace.sha256"
-_PAIRS = {
-    "complex64": "float32",
-    "complex128": "float64",
-}  # the format knows only one complex dtype
+# the format knows only one complex dtype
+_PAIRS = {"complex64": "float32", "complex128": "float64"}
 _STORED = {"bfloat16": "float32", **_PAIRS}
 _DTYPES = {
     "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64",

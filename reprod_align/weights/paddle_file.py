@@ -50,11 +50,8 @@ import numpy as np
 
 NAMES = "StructuredToParameterName@@"  # from the model's names to Paddle's internal ones
 CUT = "UnpackBigParamInfor@@"  # protocols 2 and 3 cut what has more than 1 GiB
-_ABSENT = (
-    "uint16",
-    "float8_e4m3fn",
-    "float8_e5m2",
-)  # from Paddle's arrays: uint16 is bfloat16 there
+# from Paddle's arrays: uint16 is bfloat16 there
+_ABSENT = ("uint16", "float8_e4m3fn", "float8_e5m2")
 _TYPES = {np.dtype(code): name for name, code in DTYPES.items() if name not in _ABSENT}
 _UNKNOWN: Final = ("uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2")
 _EMPTY: Final = (  # numpy fills it next
@@ -149,10 +146,8 @@ def _glue(what: str, made: object, left: dict[Any, Any]) -> Stored:
     for part in parts:
         if part.dtype != parts[0].dtype:
             raise Refused(f"{what} is cut into slices of {parts[0].dtype} and of {part.dtype}")
-    lying = [
-        part.source for part in parts if not isinstance(part.source, Joined)
-    ]  # none is of slices
-    source = Joined(tuple(lying))
+    # none is made of slices itself
+    source = Joined(tuple(p.source for p in parts if not isinstance(p.source, Joined)))
     tensor = Stored(parts[0].dtype, tuple(shape), source)
     fault = find_fault(tensor)
     if not fault and tensor.nbytes != source.size:

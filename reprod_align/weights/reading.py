@@ -17,11 +17,7 @@ from reprod_align.weights.paddle_file import read_paddle_file
 from reprod_align.weights.remote import FileLocation, RemoteFile, locate, measure
 from reprod_align.weights.safetensors_file import is_safetensors, read_safetensors
 from reprod_align.weights.stored import FileSpan, Stored, name_all
-from reprod_align.weights.torch_file import (
-    is_torch_zip,
-    read_torch_legacy,
-    read_torch_zip,
-)
+from reprod_align.weights.torch_file import is_torch_zip, read_torch_legacy, read_torch_zip
 
 _LEGACY = b"\x80\x02\x8a\x0a\x6c\xfc\x9c"  # torch's magic number, pickled
 _INDEX = ".index.json"

@@ -213,10 +213,7 @@ def _draw_warm_up(rates: Rates, times: Rates) -> Iterator[Drawn]:
     peak = int(np.argmax(rates > rates.max() * (1 - 1e-12)))
     rest = _fit(rates[peak:], _FALLING) if 0 < peak < len(rates) - _FEWEST else None
     share = times[: peak + 1] / max(peak, 1)
-    for name, rise in (
-        ("warm-up", share),
-        ("cosine warm-up", (1 - np.cos(math.pi * share)) / 2),
-    ):
+    for name, rise in (("warm-up", share), ("cosine warm-up", (1 - np.cos(math.pi * share)) / 2)):
         if rest is not None:
             begin = {f"length of the {name}": peak, "first rate": float(rates[0])}
             made = np.concatenate([rates[0] + (rates[peak] - rates[0]) * rise, rates[peak + 1 :]])

@@ -334,10 +334,7 @@ def read_rank() -> tuple[int, int, int, str]:
         return paddle.distributed.get_rank(), paddle.distributed.get_world_size(), 1, ""
     tp, sharding = hcg.get_model_parallel_world_size(), hcg.get_sharding_parallel_world_size()
     replica = hcg.get_data_parallel_rank() * sharding + hcg.get_sharding_parallel_rank()
-    others = {
-        "pp": hcg.get_pipe_parallel_world_size(),
-        "sep": hcg.get_sep_parallel_world_size(),
-    }
+    others = {"pp": hcg.get_pipe_parallel_world_size(), "sep": hcg.get_sep_parallel_world_size()}
     return (
         replica * tp + hcg.get_model_parallel_rank(),
         hcg.get_data_parallel_world_size() * sharding,

@@ -375,12 +375,9 @@ _OTHER_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "Hardtanh": ("Hardtanh", "ReLU6"),
     "Upsample": ("Upsample", "UpsamplingNearest2D", "UpsamplingBilinear2D"),
 }
-_PADS: Final = {
-    "constant": "Constant",
-    "reflect": "Reflection",
-    "replicate": "Replication",
-    "circular": "Circular",
-}  # before Pad1d, Pad2d, Pad3d
+_PADS: Final = {"constant": "Constant", "reflect": "Reflection", "replicate": "Replication",
+                "circular": "Circular"}  # fmt: skip
+"""mode -> what stands before Pad1d, Pad2d, Pad3d in PyTorch's names"""
 
 
 def _list_class_names(kind: str) -> tuple[str, ...]:

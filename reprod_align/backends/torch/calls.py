@@ -14,12 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from reprod_align.backends.torch.private import (
-    DispatchMode,
-    miss_operators,
-    schema,
-    sees_operators,
-)
+from reprod_align.backends.torch.private import DispatchMode, miss_operators, schema, sees_operators
 from reprod_align.base.tree import leaves, replace
 from reprod_align.model.recorder import OperationRecorder
 

@@ -217,10 +217,4 @@ _OPERATORS: dict[Any, Callable[[Draws, Any, Arguments], Any]] = {
     _aten.rrelu_with_noise_: _rrelu,
     _aten.native_dropout: _native_dropout,
 }
-_UNSHARED = {
-    _aten.poisson,
-    _aten.binomial,
-    _aten.cauchy_,
-    _aten.geometric_,
-    *private.UNSHARED,
-}
+_UNSHARED = {_aten.poisson, _aten.binomial, _aten.cauchy_, _aten.geometric_, *private.UNSHARED}
