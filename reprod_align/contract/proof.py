@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from reprod_align.base.files import read_json, to_plain
 from reprod_align.base.text import table
-from reprod_align.errors import ReprodError, join_lines, one_line
+from reprod_align.errors import ReprodError, join_lines
+from reprod_align.page.outputs import escape, make_table, quote
 
 REFUSALS: Final = {
     # of the contract's own side
@@ -201,32 +202,18 @@ class ContractProof:
 
     def to_markdown(self) -> str:
         """Return the table that a pull request shows."""
-        mark = {True: "✅", False: "❌"}
-        lines = [f"### {_escape_cell(self.name)}: {self.verdict}", ""]
+        parts = [f"### {escape(self.name)}: {self.verdict}"]
         if self.refusals:
-            lines += ["| refused | where |", "| --- | --- |"]
-            lines += [f"| `{one.code}` | {_escape_cell(one.text)} |" for one in self.refusals]
+            rows = [(quote(one.code), escape(one.text)) for one in self.refusals]
+            parts.append(make_table(("refused", "where"), rows))
         if self.stages:
-            lines += ["", "| check | result | measured |", "| --- | :---: | --- |"]
-            lines += [
-                f"| {_escape_cell(one.name)} | {mark[one.passed]} | {_escape_cell(one.figure)} |"
-                for one in self.stages
-            ]
-        lines += [f"\n{_escape_cell(line)}" for line in self._describe_known()]
+            shown = [(one.name, "✅" if one.passed else "❌", one.figure) for one in self.stages]
+            rows = [tuple(map(escape, row)) for row in shown]
+            parts.append(make_table(("check", "result", "measured"), rows))
+        parts += map(escape, self._describe_known())
         versions = ", ".join(f"{name} {one}" for name, one in self.versions.items())
-        lines += [
-            "",
-            f"seed `{self.seed}`, contract `{self.contract[:12]}`; {_escape_cell(versions)}",
-        ]
-        return "\n".join([*lines, ""])
-
-
-def _escape_cell(text: str) -> str:
-    """Return text for a cell: no name in it can begin another cell, a tag or a mention."""
-    plain = one_line(text).replace("\\", "\\\\")
-    for letter in "|<>@`[]*_":
-        plain = plain.replace(letter, f"&#{ord(letter)};")
-    return plain
+        made = f"seed `{self.seed}`, contract `{self.contract[:12]}`; {escape(versions)}"
+        return "\n\n".join([*parts, made]) + "\n"
 
 
 _NEAR = 1e-6  # relative: losses on another processor
