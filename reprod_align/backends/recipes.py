@@ -1,4 +1,4 @@
-"""A training that both frameworks do alike, made by the judge: the loss, the optimizer, the checkpoint."""
+"""A training that the judge defines and both frameworks run: the loss, the optimizer, the checkpoint."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class Recipes(Protocol):
 
 
 def find_recipes(framework: str) -> Recipes:
-    """Return the functions of "torch" or "paddle"; it is imported."""
+    """Import and return the training module of "torch" or "paddle"."""
     return cast(Recipes, import_module(f"reprod_align.backends.{framework}.training"))
 
 

@@ -185,7 +185,7 @@ class _HidingFinder:
         return PathFinder.find_spec(name, path, target)
 
     def __getattr__(self, name: str) -> Any:
-        """Return what Python's own finder has: distributions, caches."""
+        """Return an attribute of Python's own finder: distributions, caches."""
         return getattr(PathFinder, name)
 
 

@@ -208,8 +208,9 @@ class ContractProof:
             parts.append(make_table(("refused", "where"), rows))
         if self.stages:
             shown = [(one.name, "✅" if one.passed else "❌", one.figure) for one in self.stages]
-            rows = [tuple(map(escape, row)) for row in shown]
-            parts.append(make_table(("check", "result", "measured"), rows))
+            parts.append(
+                make_table(("check", "result", "measured"), [[*map(escape, row)] for row in shown])
+            )
         parts += map(escape, self._describe_known())
         versions = ", ".join(f"{name} {one}" for name, one in self.versions.items())
         made = f"seed `{self.seed}`, contract `{self.contract[:12]}`; {escape(versions)}"

@@ -207,7 +207,7 @@ def _add_rounding(result: CurveResult, log: CurveLog, exact: CurveLog) -> CurveR
 
 
 def _require_same_run(log: CurveLog, exact: CurveLog, ours: Curve, theirs: Curve) -> None:
-    """Raise CurveError if rounding cannot make the difference of the first step."""
+    """Raise CurveError if the first step differs by more than rounding explains."""
     steps, values, precise = take_common_steps(ours, theirs)
     if not len(steps):
         return

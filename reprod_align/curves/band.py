@@ -53,7 +53,7 @@ class Limits:
     """of the precision that the run was computed in, as far as its loss shows it"""
 
     def __post_init__(self) -> None:
-        """Refuse what makes no band."""
+        """Raise CurveError for a number that makes no band."""
         for name in ("multiple", "tolerance"):
             value = getattr(self, name)
             if not (value >= 0 and math.isfinite(value)):

@@ -273,7 +273,7 @@ class _Trainings:
         )
 
     def _measure(self, who: Assignment, starts: Starts, torch: Array) -> float:
-        """Return how far the losses are from PyTorch's with each part done by whom `who` says."""
+        """Return how far the losses are from PyTorch's; `who`: which framework does each part of a step."""
         return measure_gap(torch, self.swap.train(who, starts, self.span.last))
 
     def _measure_floor(self, starts: Starts, torch: Array) -> float:

@@ -93,7 +93,7 @@ class Swap:
     # ------------------------------------------------------------------ steps
 
     def train(self, who: Assignment, starts: Mapping[Framework, TrainingState], last: int) -> Array:
-        """Return the losses of the steps up to `last`, (N,), each part done by whom `who` says."""
+        """Return the losses up to step `last`, (N,); `who`: which framework does each part of a step."""
         return self._take_steps(who, starts, last)[0]
 
     def advance(self, start: TrainingState, last: int) -> tuple[Array, TrainingState]:

@@ -1,4 +1,4 @@
-"""Two trainings in a Python file: what `curves --explain` takes from it, runs, and finds to differ in data.
+"""Two trainings in a Python file, which `curves --explain` reads and runs, and where their data differ.
 
 Between two steps a training is a `TrainingState`; `convert_to_paddle` makes Paddle's of PyTorch's.
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 from reprod_align.base.blocks import Array
 from reprod_align.errors import ReprodError
@@ -33,6 +33,7 @@ from reprod_align.parallel import MEAN, MOST_PADDING, Mesh, Placement, choose, d
 from reprod_align.parallel.launch import Asked, OpenedPort, Ranks
 from reprod_align.randomness import KeyedDraws
 
+Answer = TypeVar("Answer")
 LeafKey = tuple[str, int, str, str]
 """module, call, "inputs" or "outputs", leaf"""
 
@@ -146,8 +147,7 @@ class ParallelSide:
     @property
     def remarks(self) -> Sequence[str]:
         """What the user should know."""
-        found: Sequence[str] = self._ask_first("remarks", ())
-        return found
+        return self._ask_first("remarks", ())
 
     @property
     def asked_float32(self) -> bool:
@@ -159,11 +159,12 @@ class ParallelSide:
         """Whether it asked and is given float32."""
         return bool(self._ask_first("keeps_float32", False))
 
-    def _ask_first(self, name: str, otherwise: Any, *arguments: Any, **options: Any) -> Any:
+    def _ask_first(self, name: str, otherwise: Answer, *arguments: Any, **options: Any) -> Answer:
         """Return the first rank's answer to a question about what all share; `otherwise` if they are gone."""
         if self._ranks.broken is not None:
             return otherwise
-        return _require(self._ranks.ask(name, *arguments, **options))[0]
+        answer: Answer = _require(self._ranks.ask(name, *arguments, **options))[0]
+        return answer
 
     # ------------------------------------------------------------------ its tensors
 
@@ -259,8 +260,7 @@ class ParallelSide:
 
     def saved_names(self) -> dict[str, str]:
         """Return what the state dict calls its tensors."""
-        found: dict[str, str] = self._ask_first("saved_names", {})
-        return found
+        return self._ask_first("saved_names", {})
 
     def read_given(self) -> Mapping[str, Array]:
         """Return every parameter and buffer as it came."""
@@ -320,13 +320,11 @@ class ParallelSide:
 
     def find_classes(self, path: str, anywhere: bool = False) -> list[SourceLine]:
         """Return lines in a module's class and in its base classes."""
-        found: list[SourceLine] = self._ask_first("find_classes", [], path, anywhere)
-        return found
+        return self._ask_first("find_classes", [], path, anywhere)
 
     def read_attributes(self, path: str) -> Mapping[str, object]:
         """Return the switches, numbers and texts that a module holds."""
-        found: Mapping[str, object] = self._ask_first("read_attributes", {}, path)
-        return found
+        return self._ask_first("read_attributes", {}, path)
 
     def find_maker(self, what: str) -> SourceLine | None:
         """Return where the user's code makes the optimizer or the scheduler, or computes the loss."""
@@ -343,13 +341,11 @@ class ParallelSide:
 
     def find_idle_lines(self) -> IdleLines:
         """Return the lines that have not run on the first rank."""
-        found: IdleLines = self._ask_first("find_idle_lines", IdleLines())
-        return found
+        return self._ask_first("find_idle_lines", IdleLines())
 
     def rates(self, steps: int) -> list[list[float]]:
         """Return the learning rates of the schedule alone."""
-        found: list[list[float]] = self._ask_first("rates", [], steps)
-        return found
+        return self._ask_first("rates", [], steps)
 
     def optimizer_settings(self) -> OptimizerSettings:
         """Return how the optimizer treats each parameter."""

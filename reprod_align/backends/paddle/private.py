@@ -177,7 +177,7 @@ NAMES: Final = PrivateNames(
 # ---------------------------------------------------------------------- operators
 
 OPERATORS: Final[Any] = look_up(paddle, "_C_ops", SimpleNamespace())
-"""what all functions of Paddle's call at last"""
+"""the module of operators that every function of Paddle's calls in the end"""
 if NAMES.rows["paddle._C_ops"].is_missing:
     NAMES.miss("paddle._C_ops")
 elif NAMES.rows["paddle._C_ops.topk"].is_missing:

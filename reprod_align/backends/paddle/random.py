@@ -107,7 +107,7 @@ def _draw(name: str, draws: Draws, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def _give(name: str, given: Arguments, values: Array) -> Tensor:
-    """Return the values in the dtype that the operator's arguments ask for; in x for `name_`."""
+    """Return the values in the dtype that the operator's arguments ask for; `name_` changes x in place."""
     if name.endswith("_"):
         x = given["x"]
         return x.fill_(0).add_(create(values, x.dtype))  # assign would keep x's gradient alive

@@ -449,7 +449,7 @@ def _copy(grad: paddle.Tensor | None) -> paddle.Tensor | None:
 
 
 def hold(tensor: paddle.Tensor, data: paddle.Tensor) -> None:
-    """Let the tensor, which must have no gradient now, stand on the memory of `data`."""
+    """Let the tensor use the memory of `data`; it must have no gradient now."""
     private.share_memory(tensor, data)
 
 

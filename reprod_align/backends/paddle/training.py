@@ -88,7 +88,7 @@ def betas(optimizer: Any) -> tuple[float, float]:
 
 
 def _make_accumulators(optimizer: Any, model: nn.Layer) -> None:
-    """Let them be made now, from a state that was loaded if there is one; Paddle waits for a step."""
+    """Make the optimizer's state now, from a loaded one if there is one: Paddle itself waits for a step."""
     known = {id(parameter) for parameter in _list_parameters(private.list_held(optimizer))}
     held = [p for _, p in model.named_parameters() if id(p) in known and not p.stop_gradient]
     private.make_accumulators(optimizer, default_main_program().global_block(), held)

@@ -307,7 +307,7 @@ def _choose_dtype(data: torch.Tensor, dtype: str | None) -> torch.dtype:
 
 
 def hold(tensor: torch.Tensor, data: torch.Tensor) -> None:
-    """Let the tensor, which must have no gradient now, stand on the memory of `data`."""
+    """Let the tensor use the memory of `data`; it must have no gradient now."""
     tensor.data = data
 
 
