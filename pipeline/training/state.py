@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from reprod_align.base.files import read_tensors, write_tensors
+from reprod_align.base.files import write_tensors
 from reprod_align.errors import ReprodError
+from reprod_align.weights import read_tensors
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,12 +1,11 @@
 """Files and folders that are there whole or not at all, results as strict JSON, and `.safetensors` files.
 
-Writing a `.safetensors` file, which holds named arrays and texts, copies no array; reading executes nothing.
+Writing a `.safetensors` file, which holds named arrays and texts, copies no array; `weights` reads them.
 """
 
 import json
 import math
 import os
-import re
 import secrets
 import shutil
 from collections import Counter
@@ -17,7 +16,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, BinaryIO, Union, cast, get_args, get_origin, get_type_hints
 
-from reprod_align.base.blocks import Array, map_file
+from reprod_align.base.blocks import Array
 from reprod_align.errors import ReprodError, explain_absence
 
 import numpy as np
@@ -193,7 +192,6 @@ def from_plain(kind: Any, value: Any) -> Any:
     return float(value) if kind is float else value
 
 
-_NUMBERS = re.compile("([UIF])([0-9]+)")
 _CODES = {"b": "BOOL", "u": "U", "i": "I", "f": "F"}
 
 
@@ -233,40 +231,3 @@ def write_header(
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     handle.write(len(text).to_bytes(8, "little") + text)
-
-
-def read_tensors(
-    path: str | os.PathLike[str], leave_from: int | None = None
-) -> tuple[dict[str, Array], dict[str, str]]:
-    """Return the arrays and the metadata of a file. Raises ReprodError if it is damaged.
-
-    Numbers of `leave_from` bytes and more stay in the file, mapped: they are read-only, and may be
-    unaligned.
-    """
-    try:
-        from safetensors import safe_open
-    except ImportError as error:
-        raise ReprodError("safetensors cannot be imported: pip install safetensors") from error
-    try:
-        with safe_open(path, framework="np") as handle:  # it checks the header
-            left = {} if leave_from is None else _map_large(path, leave_from)
-            small = [name for name in handle.keys() if name not in left]
-            return left | {name: handle.get_tensor(name) for name in small}, handle.metadata() or {}
-    except Exception as error:  # its own, and numpy's for dtypes that numpy lacks
-        raise ReprodError(f"{path} is damaged or not a .safetensors file ({error})") from error
-
-
-def _map_large(path: str | os.PathLike[str], leave_from: int) -> dict[str, Array]:
-    """Return the arrays of numbers from `leave_from` bytes on, as they lie in the file."""
-    if os.stat(path).st_size < leave_from:
-        return {}
-    file = map_file(path)
-    begin = 8 + int.from_bytes(file[:8], "little")
-    found: dict[str, Array] = {}
-    for name, entry in json.loads(file[8:begin]).items():
-        if name != "__metadata__" and (code := _NUMBERS.fullmatch(entry["dtype"])):
-            kind = np.dtype(f"<{code[1].lower()}{int(code[2]) // 8}")
-            first, end = (begin + offset for offset in entry["data_offsets"])
-            if end - first >= leave_from:
-                found[name] = np.ndarray(entry["shape"], kind, memoryview(file)[first:end])
-    return found

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from reprod_align.base.blocks import Array, read_blocks
-from reprod_align.base.files import read_tensors, write_tensors
+from reprod_align.base.files import write_tensors
 from reprod_align.errors import ReprodError, explain_absence
 from reprod_align.traces.sketch import LENGTH, LONG_LENGTH, PARTS, STATISTICS, group_rows
+from reprod_align.weights import read_tensors
 
 import numpy as np
 
@@ -150,7 +151,7 @@ def load_trace(path: str | os.PathLike[str]) -> RecordedTrace:
     """
     if not Path(path).is_file():
         raise explain_absence(Path(path))
-    arrays, metadata = read_tensors(path, leave_from=_LARGE)
+    arrays, metadata = read_tensors(Path(path), leave_from=_LARGE)
     try:
         return _trace(_check_content(metadata, arrays), arrays)
     except _Unfit as error:

@@ -1,6 +1,6 @@
 """Checkpoints of both frameworks: read tensor by tensor, from a file or an address, and written."""
 
-from reprod_align.weights.reading import Checkpoint, open_checkpoint
+from reprod_align.weights.reading import Checkpoint, open_checkpoint, read_tensors
 from reprod_align.weights.remote import FileLocation, RemoteFile, locate
 from reprod_align.weights.stored import ArraysOnDemand, Stored, TensorEntry, name_all, widen
 from reprod_align.weights.torch_file import Opaque
@@ -20,6 +20,7 @@ __all__ = [
     "name_all",
     "name_files",
     "open_checkpoint",
+    "read_tensors",
     "widen",
     "write_checkpoint",
 ]

@@ -3,6 +3,7 @@
 Neither framework is needed, and nothing that a file holds is run.
 """
 
+import math
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from reprod_align.base.blocks import Array, map_file
 from reprod_align.base.files import parse_json
 from reprod_align.errors import WeightsError, explain_absence
 from reprod_align.records.pickled import Refused
@@ -18,6 +20,8 @@ from reprod_align.weights.remote import FileLocation, RemoteFile, locate, measur
 from reprod_align.weights.safetensors_file import is_safetensors, read_safetensors
 from reprod_align.weights.stored import FileSpan, Stored, name_all
 from reprod_align.weights.torch_file import is_torch_zip, read_torch_legacy, read_torch_zip
+
+import numpy as np
 
 _LEGACY = b"\x80\x02\x8a\x0a\x6c\xfc\x9c"  # torch's magic number, pickled
 _INDEX = ".index.json"
@@ -147,6 +151,33 @@ def _count_reached(
         inner = value.values() if isinstance(value, Mapping) else value
         counted[id(value)] = 1 + sum(_count_reached(one, tensors, counted) for one in inner)
     return counted[id(value)]
+
+
+def read_tensors(
+    path: Path, leave_from: float = math.inf
+) -> tuple[dict[str, Array], dict[str, str]]:
+    """Return the arrays and the metadata of a `.safetensors` file. Raises WeightsError if it is damaged.
+
+    Numbers of `leave_from` bytes and more stay in the file, mapped: they are read-only, and may be
+    unaligned.
+    """
+    with _describe(path):
+        head = _read(path, 16)
+        if not is_safetensors(head):
+            raise Refused("is damaged or not a .safetensors file")
+        tensors, metadata = read_safetensors(path, head)
+        file = memoryview(map_file(path))
+        arrays = {name: _take(one, file, leave_from) for name, one in tensors.items()}
+        return arrays, metadata
+
+
+def _take(tensor: Stored, file: memoryview, leave_from: float) -> Array:
+    """Return a tensor's array, left in the file if it is large and any bytes are numbers of its dtype."""
+    if tensor.bits.kind not in "uif" or tensor.bits.name != tensor.dtype:
+        return tensor.values()
+    assert isinstance(tensor.source, FileSpan)
+    mapped: Array = np.ndarray(tensor.shape, tensor.bits, file[tensor.source.offset :])
+    return mapped if tensor.nbytes >= leave_from else mapped.copy()
 
 
 def _open_shards(path: FileLocation) -> Checkpoint:

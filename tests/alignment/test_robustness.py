@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from reprod_align import ReprodError, align
-from reprod_align.base.files import read_tensors
 from reprod_align.commands import main
 from reprod_align.commands import pair as pair_command
 from reprod_align.pair.file import explain_error
 from reprod_align.report import Check, Report
 from reprod_align.traces import RecordedTrace, TraceTensor, _digest, save_trace
+from reprod_align.weights import read_tensors
 from tests.conftest import ENVIRONMENT, REPOSITORY
 
 import numpy as np

@@ -12,7 +12,6 @@ from typing import Any
 from reprod_align.base import files as ours
 from reprod_align.base.files import (
     as_json,
-    read_tensors,
     require_new,
     require_writable,
     to_plain,
@@ -23,6 +22,7 @@ from reprod_align.base.files import (
     write_text,
 )
 from reprod_align.errors import ReprodError
+from reprod_align.weights import read_tensors
 
 import numpy as np
 import pytest
@@ -212,5 +212,5 @@ def test_a_file_that_was_cut_is_refused(length: int, tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
     write_tensors(path, {"a": MATRIX}, {})
     path.write_bytes(path.read_bytes()[:length])
-    with pytest.raises(ReprodError, match=r"a\.safetensors is damaged or not a \.safetensors file"):
+    with pytest.raises(ReprodError, match=r"a\.safetensors is (damaged|truncated)"):
         read_tensors(path)

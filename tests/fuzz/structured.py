@@ -12,8 +12,9 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from reprod_align.base.files import read_tensors, write_tensors
+from reprod_align.base.files import write_tensors
 from reprod_align.traces import _KEY, _SUM, _digest
+from reprod_align.weights import read_tensors
 from tests.fuzz.mutate import damage
 
 NUMBERS: tuple[Any, ...] = (-1, 0, 1, 2, 3, 2**31 - 1, 2**31, 2**32, 2**40, 2**53, 2**62, 2**63 - 1, 2**63,
