@@ -110,6 +110,7 @@ torch.nn.functional.hardtanh(input, min_val, max_val, inplace) = paddle.nn.funct
 torch.nn.functional.hardtanh(input, min_val=-1.0, max_val=1.0, inplace) = paddle.clip(input, min_val, max_val)
 torch.nn.functional.hardswish(input, inplace) = paddle.nn.functional.hardswish(input)
 torch.nn.functional.hardsigmoid(input, inplace) = paddle.nn.functional.hardsigmoid(input)
+torch.nn.functional.hardsigmoid(input, inplace) = hardsigmoid_in_dtype(input)
 torch.nn.functional.softshrink(input, lambd=0.5) = paddle.sign(input) * paddle.nn.functional.relu(input.abs() - lambd)
 torch.nn.functional.adaptive_avg_pool1d(input, output_size) = input.mean(axis=-1, keepdim=True)
 torch.nn.functional.adaptive_avg_pool2d(input, output_size) = input.mean(axis=[-2, -1], keepdim=True)

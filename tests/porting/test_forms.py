@@ -96,6 +96,10 @@ def test_adaptive_average_is_pytorchs(size: Any) -> None:
     _check("adaptive_average", given, lambda x: F.adaptive_avg_pool2d(x, size), (2, 3, 7, 8))
 
 
+def test_hardsigmoid_in_dtype_is_pytorchs() -> None:
+    _check("hardsigmoid_in_dtype", {}, lambda x: F.hardsigmoid(x), (20, 30))
+
+
 RESIZED: list[tuple[dict[str, Any], tuple[int, ...]]] = [
     ({"size": (5, 9), "mode": "bilinear"}, (2, 3, 7, 8)),
     ({"size": (11, 3), "mode": "bilinear", "align_corners": True}, (2, 3, 7, 8)),

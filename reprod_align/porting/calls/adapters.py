@@ -456,6 +456,13 @@ VARIANTS: Final = {
     "torch.nn.AvgPool2d": _AVERAGE_POOL.format(axes=2, size="ksize", divisor="self.divisor"),
     "torch.nn.AvgPool3d": _AVERAGE_POOL.format(axes=3, size="ksize", divisor="self.divisor"),
     **{f"torch.nn.AdaptiveAvgPool{axes}d": _ADAPTIVE_POOL.format(axes=axes) for axes in (1, 2, 3)},
+    "torch.nn.Hardsigmoid": '''
+class {name}({base}):
+    """Hardsigmoid as PyTorch computes it: in its input's dtype."""
+
+    def forward(self, x):
+        return hardsigmoid_in_dtype(x)
+''',
     "torch.nn.Upsample": _UPSAMPLE,
     "torch.nn.UpsamplingBilinear2d": _UPSAMPLE,
     "torch.nn.ZeroPad2d": '''
@@ -647,6 +654,12 @@ def resize_in_dtype(
         x = x.index_select(columns.clip(0, before - 1), axis)
         x = paddle.moveaxis(paddle.moveaxis(x, axis, -1) @ weight.T, -1, axis)
     return x
+''',
+    "hardsigmoid_in_dtype": '''
+def hardsigmoid_in_dtype(x):
+    """Hardsigmoid in the input's dtype, with the kernel's gradient: PyTorch's too takes 1/6 in float32."""
+    kernel = paddle.nn.functional.hardsigmoid(x, slope=1 / 6)
+    return kernel + (paddle.clip(x / 6 + 0.5, 0, 1) - kernel).detach()
 ''',
     "drawn": '''
 def drawn(tensor, draw, *arguments, **named):
