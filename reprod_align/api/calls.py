@@ -143,6 +143,10 @@ torch.nn.functional.grid_sample(input, grid, mode, padding_mode, align_corners=F
 torch.nn.functional.affine_grid(theta, size, align_corners=False) = paddle.nn.functional.affine_grid(theta, size, align_corners=align_corners)
 torch.nn.functional.unfold(input, kernel_size, dilation, padding, stride) = paddle.nn.functional.unfold(input, kernel_size, strides=stride, paddings=padding, dilations=dilation)
 torch.nn.functional.fold(input, output_size, kernel_size, dilation, padding, stride) = paddle.nn.functional.fold(input, output_size, kernel_size, strides=stride, paddings=padding, dilations=dilation)
+torch.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps=1e-05) = standardize(input, list(range(-len(normalized_shape), 0)), eps) * weight + bias
+torch.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps=1e-05) = standardize(input, list(range(-len(normalized_shape), 0)), eps) * weight
+torch.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps=1e-05) = standardize(input, list(range(-len(normalized_shape), 0)), eps)
+torch.nn.functional.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps=1e-05) = standardize(input, list(range(2, input.ndim)), eps)
 torch.nn.functional.cosine_similarity(x1, x2, dim, eps) = paddle.nn.functional.cosine_similarity(x1, x2, axis=dim, eps=eps)
 torch.nn.functional.one_hot(tensor, num_classes) = paddle.nn.functional.one_hot(tensor, num_classes).astype("int64")
 torch.nn.functional.cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing) := paddle.nn.functional.cross_entropy(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing)

@@ -91,6 +91,7 @@ def find_start(code: Code) -> ast.stmt:
 
 
 _MOST: Final = 400  # attempts
+FAITHFUL: Final = "faithful"
 _STAGES: Final = ("import", "build", "run", "align")
 
 
@@ -122,8 +123,10 @@ class Attempt:
 
     @property
     def rank(self) -> int:
-        """How far it got: 0 does not import ... 3 is compared, 4 is faithful."""
-        return len(_STAGES) if self.passed else _STAGES.index(self.problems[0].stage)
+        """How far it got: 0 does not import ... 3 is compared, 4 agrees to float32, 5 is faithful."""
+        if self.report is not None and self.passed:
+            return len(_STAGES) + (self.report.verdict == FAITHFUL)
+        return _STAGES.index(self.problems[0].stage)
 
     def beats(self, other: "Attempt") -> bool:
         """Tell whether it got further than another one, or meets other problems."""

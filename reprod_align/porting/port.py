@@ -33,13 +33,13 @@ from reprod_align.porting.attempt import (
     open_pair,
     open_port,
 )
-from reprod_align.porting.calls.draft import Draft, rehearse, write_draft
+from reprod_align.porting.calls.draft import Draft, rehearse, write_drafts
 from reprod_align.porting.calls.names import Scope, find_object
 from reprod_align.porting.calls.rewriting import write_names_in_full
 from reprod_align.porting.calls.training import write_trainings
 from reprod_align.porting.gathering.gather import NOT_PORTED, Gathered, gather
 from reprod_align.porting.gathering.reading import list_executed
-from reprod_align.porting.loop import Attempt, Course, mend
+from reprod_align.porting.loop import FAITHFUL, Attempt, Course, mend
 from reprod_align.porting.nesting import flatten_inputs
 from reprod_align.porting.paconvert import Style, find_converter, make_draft, write_plainly
 from reprod_align.porting.remedies import REMEDIES
@@ -165,13 +165,14 @@ def _make_course(
     found: list[tuple[Course, Draft, Bench]] = []
     if style == "paddle":
         tell("recording the calls")
-        found.append(
-            _mend(
-                source, inputs, gathered, write_draft(source, inputs, gathered.text), folder / "own"
-            )
-        )
-        if found[0][0].outcome.passed or _list_needed(found[0][0]):
-            return found[0]
+        for draft in write_drafts(source, inputs, gathered.text):
+            found.append(_mend(source, inputs, gathered, draft, folder / f"own{len(found)}"))
+            report = found[-1][0].outcome.report
+            if report is None or report.verdict == FAITHFUL:
+                break
+        best = max(found, key=lambda one: one[0].outcome.rank)
+        if best[0].outcome.passed or _list_needed(best[0]):
+            return best
     try:
         tell("PaConvert's draft")
         find_converter()

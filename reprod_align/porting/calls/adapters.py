@@ -421,17 +421,35 @@ class {name}({base}):
     def forward(self, x):
         return resize_in_dtype(x, self.size, self.scale_factor, self.mode, self.align_corners)
 '''
-_OWN_STATISTICS: Final = '''
+_BATCH_NORM: Final = '''
 class {name}({base}):
-    """A batch norm without running statistics takes its batch's in eval mode too, with their gradient."""
+    """A batch norm in its input's dtype, which takes its batch's statistics where it keeps none.
+
+    Paddle's kernel rounds epsilon to float32.
+    """
 
     def forward(self, x):
-        if self._use_global_stats is not False:
-            return super().forward(x)
-        return paddle.nn.functional.batch_norm(
-            x, self._mean, self._variance, self.weight, self.bias, training=True, momentum=self._momentum,
-            epsilon=self._epsilon,
-        )
+        axes, shape = [0, *range(2, x.ndim)], [1, -1] + [1] * (x.ndim - 2)
+        mean, variance = self._mean, self._variance
+        if self.training or self._use_global_stats is False:
+            mean = x.mean(axis=axes)
+            variance = (x - mean.reshape(shape)).square().mean(axis=axes)
+        if self.training:
+            for kept, new in (self._mean, mean), (self._variance, variance):
+                kept.set_value(kept * self._momentum + new.detach() * (1 - self._momentum))
+        x = (x - mean.reshape(shape)) * paddle.rsqrt(variance.reshape(shape) + self._epsilon)
+        x = x if self.weight is None else x * self.weight.reshape(shape)
+        return x if self.bias is None else x + self.bias.reshape(shape)
+'''
+_INSTANCE_NORM: Final = '''
+class {name}({base}):
+    """An instance norm in its input's dtype: Paddle's kernel rounds epsilon to float32."""
+
+    def forward(self, x):
+        axes, shape = list(range(2, x.ndim)), [1, -1] + [1] * (x.ndim - 2)
+        x = standardize(x, axes, self._epsilon)
+        x = x if self.scale is None else x * self.scale.reshape(shape)
+        return x if self.bias is None else x + self.bias.reshape(shape)
 '''
 _ACTIVATION: Final = '''
 class {{name}}({{base}}):
@@ -472,9 +490,12 @@ class {name}({base}):
     def forward(self, x):
         return pad_or_cut(x, self.padding)
 ''',
-    "torch.nn.BatchNorm1d": _OWN_STATISTICS,
-    "torch.nn.BatchNorm2d": _OWN_STATISTICS,
-    "torch.nn.BatchNorm3d": _OWN_STATISTICS,
+    "torch.nn.BatchNorm1d": _BATCH_NORM,
+    "torch.nn.InstanceNorm1d": _INSTANCE_NORM,
+    "torch.nn.BatchNorm2d": _BATCH_NORM,
+    "torch.nn.InstanceNorm2d": _INSTANCE_NORM,
+    "torch.nn.BatchNorm3d": _BATCH_NORM,
+    "torch.nn.InstanceNorm3d": _INSTANCE_NORM,
     "torch.nn.CrossEntropyLoss": '''
 class {name}({base}):
     """A loss whose mean is over the targets that count, and that smooths labels in its input's dtype."""
@@ -491,25 +512,33 @@ class {name}({base}):
     "torch.nn.RNN": _RECURRENT,
     "torch.nn.LayerNorm": '''
 class {name}({base}):
-    """A layer norm that scales by itself: where the weight is frozen, Paddle's gradient is another one."""
+    """A layer norm in its input's dtype: Paddle rounds epsilon; a frozen weight's gradient differs."""
 
     def forward(self, x):
-        x = paddle.nn.functional.layer_norm(x, self._normalized_shape, epsilon=self._epsilon)
-        x = x if self.weight is None else x * self.weight
-        return x if self.bias is None else x + self.bias
+        shape = list(self._normalized_shape)
+        x = standardize(x, list(range(-len(shape), 0)), self._epsilon)
+        x = x if self.weight is None else x * self.weight.reshape(shape)
+        return x if self.bias is None else x + self.bias.reshape(shape)
 ''',
     "torch.nn.GroupNorm": '''
 class {name}({base}):
-    """A group norm that has ones where it has no weight: Paddle's gradient without one is another one."""
+    """A group norm in its input's dtype: Paddle rounds epsilon; without a weight its gradient differs."""
 
     def forward(self, x):
-        if self.weight is not None:
-            return super().forward(x)
-        ones = paddle.ones([x.shape[1]], x.dtype)
-        return paddle.nn.functional.group_norm(x, self._num_groups, self._epsilon, ones, ones - 1)
+        shape = [1, -1] + [1] * (x.ndim - 2)
+        groups = x.reshape([x.shape[0], self._num_groups, -1])
+        x = standardize(groups, -1, self._epsilon).reshape(x.shape)
+        x = x if self.weight is None else x * self.weight.reshape(shape)
+        return x if self.bias is None else x + self.bias.reshape(shape)
 ''',
 }
 """layers of Paddle's with another forward pass, for where their own does not give what was recorded"""
+RESERVED: Final = frozenset(
+    f"torch.nn.{one}" for one in (
+        "LayerNorm", "GroupNorm", *(f"{kind}Norm{n}d" for kind in ("Batch", "Instance") for n in (1, 2, 3)),
+    )
+)  # fmt: skip
+"""variants that serve precision alone, where Paddle's own layer agrees as far as float32 holds it"""
 
 
 HELPERS: Final = {
@@ -654,6 +683,12 @@ def resize_in_dtype(
         x = x.index_select(columns.clip(0, before - 1), axis)
         x = paddle.moveaxis(paddle.moveaxis(x, axis, -1) @ weight.T, -1, axis)
     return x
+''',
+    "standardize": '''
+def standardize(x, axes, epsilon):
+    """Give zero mean and unit variance over axes, epsilon in the input's dtype: Paddle's norms round it."""
+    x = x - x.mean(axis=axes, keepdim=True)
+    return x * paddle.rsqrt(x.square().mean(axis=axes, keepdim=True) + epsilon)
 ''',
     "hardsigmoid_in_dtype": '''
 def hardsigmoid_in_dtype(x):

@@ -4,7 +4,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import chain
 from types import MappingProxyType
@@ -15,6 +15,7 @@ from reprod_align.explain.code import Code
 from reprod_align.porting.calls.adapters import (
     ADAPTERS,
     HELPERS,
+    RESERVED,
     VARIANTS,
     list_needed,
     write_adapter,
@@ -82,9 +83,14 @@ class Callee:
 class Definitions:
     """The classes and functions that a port is given beside its own code."""
 
-    def __init__(self, code: Code, scope: Scope, facts: Iterable[Fact]) -> None:
-        """Start with none. scope: the file's, whose names are taken; facts: of every place in it."""
-        self._scope, self._facts = scope, tuple(facts)
+    def __init__(
+        self, code: Code, scope: Scope, facts: Iterable[Fact], exact: bool = False
+    ) -> None:
+        """Start with none. scope: the file's, whose names are taken; facts: of every place in it.
+
+        exact: whether variants that serve precision alone are taken where the layer itself is nearly right.
+        """
+        self._scope, self._facts, self._exact = scope, tuple(facts), exact
         self._texts: dict[str, str] = {}
         """by the public name of what they stand for, or by their own"""
         self._taken = {getattr(node, "name", "") for node in code.nodes} | {
@@ -144,7 +150,7 @@ class Definitions:
             trial = f"{name}(*star, **rest)"
             return prove(_PASSED_ON, trial, public, fact, dict(space), nearly) is not False
 
-        if gives(target, False):
+        if gives(target, public in RESERVED and not self._exact):
             return True
         variant = execute_definition(self.vary(public)("Varied", target), self.space)
         return gives(target, True) and not gives("Varied", False, self.space | variant)
@@ -289,8 +295,10 @@ class Proposer:
         yield from _rename_arguments(slots, callee)
         if public in VARIANTS:
             yield from self._exchange(slots, rows, self._definitions.vary(public), "Own")
-        if is_layer and rows:
-            yield from self._adapt(slots, public)
+        if is_layer and rows:  # a variant, where the layer itself does not serve
+            yield from (
+                replace(one, reserved=public in RESERVED) for one in self._adapt(slots, public)
+            )
 
     def _adapt(self, slots: Slots, public: str) -> Iterator[Candidate]:
         adapter = self._definitions.adapt(public)
@@ -307,9 +315,11 @@ class Proposer:
         for row in rows:
             target = row.target.partition("(")[0]
             name = f"{prefix}{target.rpartition('.')[2]}"
+            reserved = prefix == "Own" and find_public(row.name) in RESERVED
             self._definitions.add(name, write(name, target))
             for one in slots.fill(row):
-                yield Candidate(*(part.replace(target, name, 1) for part in (one.text, one.trial)))
+                texts = (part.replace(target, name, 1) for part in (one.text, one.trial))
+                yield Candidate(*texts, reserved=reserved)
 
 
 def _name_callee(slots: Slots, name: str) -> Candidate:

@@ -4,7 +4,7 @@ import sys
 import traceback
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -64,16 +64,27 @@ def _name_module() -> str:
 
 def write_draft(source: Source, inputs: Inputs, text: str) -> Draft:
     """Return the Paddle text of a gathered file, each call proven on what it was given in a run."""
+    return next(write_drafts(source, inputs, text))
+
+
+def write_drafts(source: Source, inputs: Inputs, text: str) -> Iterator[Draft]:
+    """Yield the draft, and one whose norms compute in their input's dtype, if that is another one."""
     code = Code(text)
     number_nodes(code.tree)
     recorder, failure = _record(code, source, inputs)
-    written = write_paddle(code, recorder.facts, recorder.functions)
-    calls = written.proven + len(written.unproven) + len(written.unseen) + len(written.unknown)
-    return Draft(
-        written.text, "", calls, tuple(written.unknown), written.proven, tuple(written.unproven),
-        tuple(written.unseen), failure, "proven calls", tuple(written.rounded),
-        tuple(written.rehearsed), tuple(written.trainings),
-    )  # fmt: skip
+    texts: list[str] = []
+    for exact in (False, True):
+        written = write_paddle(code, recorder.facts, recorder.functions, exact)
+        calls = written.proven + len(written.unproven) + len(written.unseen) + len(written.unknown)
+        if written.text not in texts:
+            yield Draft(
+                written.text, "", calls, tuple(written.unknown), written.proven, tuple(written.unproven),
+                tuple(written.unseen), failure, "proven calls", tuple(written.rounded),
+                tuple(written.rehearsed), tuple(written.trainings),
+            )  # fmt: skip
+        texts.append(written.text)
+        if not written.rounded:
+            return
 
 
 def rehearse(source: Source, inputs: Inputs, text: str) -> str:

@@ -14,6 +14,8 @@ Render = Callable[[ast.expr], str]
 DROPPED: Final = (
     "device", "non_blocking", "memory_format", "pin_memory", "layout", "inplace", "generator",
 )  # fmt: skip
+RESERVED_CALL: Final = "standardize("
+"""what a row of a norm in its input's dtype calls"""
 RENAMED: Final = {"dim": "axis", "eps": "epsilon", "dims": "axis"}
 
 
@@ -26,6 +28,8 @@ class Candidate:
     """the same, with a variable in place of each argument"""
     plain: str = ""
     """the callee alone, where only that changes"""
+    reserved: bool = False
+    """whether it serves precision alone: for exact drafts, or where nothing else will do"""
 
 
 Forms = Mapping[int | str, str]
@@ -152,7 +156,7 @@ class Slots:
         except SyntaxError:
             return
         if text is not None and trial is not None:
-            yield Candidate(text, trial)
+            yield Candidate(text, trial, reserved=RESERVED_CALL in row.target)
 
     def name_arguments(self, signature: Sequence[str]) -> tuple[str, str] | None:
         """Return the arguments with positions as names, as text and as variables."""

@@ -85,25 +85,33 @@ class Written:
 
 
 def write_paddle(
-    code: Code, facts: dict[int, Fact], functions: Mapping[str, Sequence[TensorArguments]]
+    code: Code,
+    facts: dict[int, Fact],
+    functions: Mapping[str, Sequence[TensorArguments]],
+    exact: bool = False,
 ) -> Written:
     """Return the Paddle file of a PyTorch file whose nodes are numbered, from what its run gave.
 
-    functions: what its custom functions were applied to.
+    functions: what its custom functions were applied to. exact: norms compute in their input's dtype where
+    Paddle's own agree as far as float32 holds it.
     """
-    return _Writer(code, facts, functions).write()
+    return _Writer(code, facts, functions, exact).write()
 
 
 class _Writer(Rewriter):
     def __init__(
-        self, code: Code, facts: dict[int, Fact], functions: Mapping[str, Sequence[TensorArguments]]
+        self,
+        code: Code,
+        facts: dict[int, Fact],
+        functions: Mapping[str, Sequence[TensorArguments]],
+        exact: bool,
     ) -> None:
         super().__init__(code)
-        self.facts, self.functions = facts, functions
+        self.facts, self.functions, self.exact = facts, functions, exact
         self.done = Written("")
         self.annotations = {id(one) for one in _list_annotations(code.tree)}
         self.constants = Constants(code)
-        self.definitions = Definitions(code, self.scope, facts.values())
+        self.definitions = Definitions(code, self.scope, facts.values(), exact)
         self.layouts = Layouts(code, facts, self.scope)
         self.exposed = self.layouts.exposed
         self.proposer = Proposer(self.definitions, self.exposed, self.render, self.close)
@@ -461,10 +469,14 @@ class _Writer(Rewriter):
             every = [one for one in every
                      if prove(node, one.trial, public, fact, space, nearly=True)][:1] or every  # fmt: skip
         varied = self.proposer.list_varied(callee) if callee.fact.callees else ()
+        plain = [one for one in every if self.exact or not one.reserved]
+        reserved = [one for one in every if one not in plain]
         for graded, nearly, tried in (
-            (True, False, every),
+            (True, False, plain),
             (True, False, varied),
-            (True, True, every),
+            (True, True, plain),
+            (True, False, reserved),
+            (True, True, reserved),
             (False, False, every),
             (False, True, every),
         ):
