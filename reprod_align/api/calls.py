@@ -563,7 +563,7 @@ NAMES: Final[Mapping[str, str]] = {
     "torch.nn.modules.batchnorm._BatchNorm": "paddle.nn.layer.norm._BatchNormBase",
     "torch.nn.modules.batchnorm._NormBase": "paddle.nn.layer.norm._BatchNormBase",
     "torch.nn.modules.instancenorm._InstanceNorm": "paddle.nn.layer.norm._InstanceNormBase",
-    "torch.nn.modules.loss._Loss": "paddle.nn.Layer", "torch.optim.Optimizer": "paddle.optimizer.Optimizer",
+    "torch.optim.Optimizer": "paddle.optimizer.Optimizer",
     "torch.distributions.Distribution": "paddle.distribution.Distribution",
     "torch.utils.data.SequentialSampler": "paddle.io.SequenceSampler",
     **{f"torch.{one}": repr(one) for one in (

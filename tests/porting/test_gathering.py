@@ -288,3 +288,66 @@ def test_a_name_bound_in_branches_is_the_one_that_has_run(
     module = modules.Module(name, path, Code(path.read_text()))
     assert module.imports["root"].module == "math"
     sys.modules.pop(name, None)
+
+
+LOOKED_UP = {
+    "__init__.py": "",
+    "acts.py": """
+import torch
+from torch import nn
+
+class Soft(nn.Module):
+    def forward(self, x):
+        return torch.tanh(x)
+
+class Unused(nn.Module):
+    pass
+""",
+    "norms.py": """
+import sys
+from torch import nn
+
+class ScaledNorm(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.norm = nn.LayerNorm(size)
+
+    def forward(self, x):
+        return 2 * self.norm(x)
+
+class Other(nn.Module):
+    pass
+
+scaled = ScaledNorm
+
+def get(name):
+    return globals().get(name) or getattr(sys.modules[__name__], "Other")
+""",
+    "net.py": """
+from torch import nn
+from . import acts, norms
+
+class Net(nn.Module):
+    def __init__(self, norm="scaled", act="Soft"):
+        super().__init__()
+        self.layer, self.norm = nn.Linear(4, 4), norms.get(norm)(4)
+        self.act = getattr(acts, act)()
+
+    def forward(self, x):
+        return self.act(self.norm(self.layer(x)))
+""",
+}
+
+
+def test_what_is_looked_up_by_its_name_comes_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f"looked_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / name).mkdir()
+    for file, text in LOOKED_UP.items():
+        (tmp_path / name / file).write_text(text)
+    made = gathered(open_source(tmp_path / name / "net.py", f"{name}.net:Net()"))
+    assert "scaled = ScaledNorm" in made.text and "class Soft(" in made.text
+    assert "globals()[act]" in made.text and name not in made.text
+    assert "class Unused" not in made.text

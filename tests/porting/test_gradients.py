@@ -132,3 +132,32 @@ def test_constants_that_a_kernel_holds_in_float32_are_written_otherwise(tmp_path
     text = (tmp_path / "out" / f"{file.stem}_paddle.py").read_text()
     assert "paddle.clip(x, -0.3, 0.6)" in text and "OwnSELU()" in text
     assert "class ELU(" not in text  # nothing calls it
+
+
+ROUNDED = """
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.norm, self.rows = nn.Linear(6, 6), nn.BatchNorm1d(6), nn.LayerNorm(6)
+
+    def forward(self, x):
+        return self.rows(self.norm(self.layer(x)) * FACTOR)
+"""
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e-3])
+def test_norms_of_small_variance_compute_in_their_input_s_dtype(
+    tmp_path: Path, factor: float
+) -> None:
+    file = tmp_path / f"rounded_{tmp_path.name.replace('-', '_')}.py"
+    file.write_text(ROUNDED.replace("FACTOR", str(factor)))
+    result = port(open_source(file, f"{file.stem}:Net()"), NUMBERS, tmp_path / "out")
+    assert result.verdict == "faithful" and not result.draft.rounded, result.left
+    text = (tmp_path / "out" / f"{file.stem}_paddle.py").read_text()
+    for norm in ("LayerNorm(6)", "BatchNorm1D(6)"):
+        assert (f"Own{norm}" in text) is (factor < 1) and (f"paddle.nn.{norm}" in text) is (
+            factor == 1
+        )

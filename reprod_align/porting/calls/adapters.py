@@ -1,13 +1,14 @@
 """Classes and functions of the port that take PyTorch's arguments, for layers that are passed around."""
 
+import ast
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, get_overloads
 
 from reprod_align.api.calls import ApiRow
 from reprod_align.porting.calls.names import find_object
-from reprod_align.porting.calls.slots import fill
+from reprod_align.porting.calls.slots import fill, is_literal
 
 _WEIGHT_NORM: Final = '''
 def {name}(module, name="weight", dim=0):
@@ -78,6 +79,23 @@ def {name}(
     )
     optimizer.set_lr_scheduler(schedule)
     return schedule
+''',
+    "torch.nn.modules.loss._Loss": '''
+class {name}(paddle.nn.Layer):
+    """The base of PyTorch's losses."""
+
+    def __init__(self, size_average=None, reduce=None, reduction="mean"):
+        super().__init__()
+        self.reduction = reduction
+''',
+    "torch.nn.modules.loss._WeightedLoss": '''
+class {name}(paddle.nn.Layer):
+    """The base of PyTorch's losses with weights of classes."""
+
+    def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean"):
+        super().__init__()
+        self.register_buffer("weight", weight)
+        self.reduction = reduction
 ''',
     "torch.nn.LSTMCell": '''
 class {name}(paddle.nn.LSTMCell):
@@ -435,7 +453,9 @@ class {name}({base}):
             mean = x.mean(axis=axes)
             variance = (x - mean.reshape(shape)).square().mean(axis=axes)
         if self.training:
-            for kept, new in (self._mean, mean), (self._variance, variance):
+            count = x.size // x.shape[1]
+            unbiased = variance * (count / max(count - 1, 1))
+            for kept, new in (self._mean, mean), (self._variance, unbiased):
                 kept.set_value(kept * self._momentum + new.detach() * (1 - self._momentum))
         x = (x - mean.reshape(shape)) * paddle.rsqrt(variance.reshape(shape) + self._epsilon)
         x = x if self.weight is None else x * self.weight.reshape(shape)
@@ -845,5 +865,26 @@ def _list_parameters(held: Any) -> list[inspect.Parameter]:
     try:
         found = list(inspect.signature(overloads[0] if overloads else held).parameters.values())
     except (TypeError, ValueError):
-        return []
+        return list(_read_documented(held))
     return found[1:] if overloads and isinstance(held, type) else found
+
+
+def _read_documented(held: Any) -> Iterator[inspect.Parameter]:
+    """Yield the parameters of a builtin, as the first line of its documentation gives them."""
+    name, text = getattr(held, "__name__", ""), getattr(held, "__doc__", None) or ""
+    found = re.match(rf"\s*{re.escape(name)}\(([^()]*(?:\([^()]*\)[^()]*)*)\) ->", text)
+    try:
+        given = ast.parse(f"def f({found[1]}): pass").body[0].args if found else None  # type: ignore[attr-defined]
+    except SyntaxError:
+        return
+    if given is None or given.vararg or given.kwarg:
+        return
+    placed = len(given.args) - len(given.defaults)
+    every = [*zip(given.args, [None] * placed + given.defaults, strict=True),
+             *zip(given.kwonlyargs, given.kw_defaults, strict=True)]  # fmt: skip
+    for one, default in every:
+        value = inspect.Parameter.empty
+        if default is not None:
+            text = ast.unparse(default)
+            value = ast.literal_eval(text) if is_literal(text) else None
+        yield inspect.Parameter(one.arg, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=value)

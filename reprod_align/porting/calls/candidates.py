@@ -88,7 +88,7 @@ class Definitions:
     ) -> None:
         """Start with none. scope: the file's, whose names are taken; facts: of every place in it.
 
-        exact: whether variants that serve precision alone are taken where the layer itself is nearly right.
+        exact: whether variants that serve precision alone are taken where the layer itself would do.
         """
         self._scope, self._facts, self._exact = scope, tuple(facts), exact
         self._texts: dict[str, str] = {}
@@ -150,7 +150,8 @@ class Definitions:
             trial = f"{name}(*star, **rest)"
             return prove(_PASSED_ON, trial, public, fact, dict(space), nearly) is not False
 
-        if gives(target, public in RESERVED and not self._exact):
+        reserved = public in RESERVED
+        if gives(target, reserved) and not (reserved and self._exact):
             return True
         variant = execute_definition(self.vary(public)("Varied", target), self.space)
         return gives(target, True) and not gives("Varied", False, self.space | variant)

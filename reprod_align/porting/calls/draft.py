@@ -68,7 +68,11 @@ def write_draft(source: Source, inputs: Inputs, text: str) -> Draft:
 
 
 def write_drafts(source: Source, inputs: Inputs, text: str) -> Iterator[Draft]:
-    """Yield the draft, and one whose norms compute in their input's dtype, if that is another one."""
+    """Yield the draft, and one whose norms compute in their input's dtype, if it has any.
+
+    Paddle's round epsilon to float32, which shows where a variance is small: of all the layers that a place
+    makes the first few alone are tried there.
+    """
     code = Code(text)
     number_nodes(code.tree)
     recorder, failure = _record(code, source, inputs)
@@ -83,8 +87,6 @@ def write_drafts(source: Source, inputs: Inputs, text: str) -> Iterator[Draft]:
                 tuple(written.rehearsed), tuple(written.trainings),
             )  # fmt: skip
         texts.append(written.text)
-        if not written.rounded:
-            return
 
 
 def rehearse(source: Source, inputs: Inputs, text: str) -> str:
@@ -111,8 +113,13 @@ def _record(code: Code, source: Source, inputs: Inputs) -> tuple[CallRecorder, s
             recorder.facts[site].inplace = True
         recorder.notes_layers = False
 
+    def note_widening(widened: bool) -> None:
+        recorder.widened = widened
+
     with note_runs(recorder.layers):
-        failure = _run(load, code.text, source, inputs, recorder.note_shared, note_inplace)
+        failure = _run(
+            load, code.text, source, inputs, recorder.note_shared, note_inplace, note_widening
+        )
     return recorder, failure
 
 
@@ -127,10 +134,13 @@ def _run(
     inputs: Inputs,
     note: Callable[[Any], object] = lambda model: None,
     ask: Callable[[Callable[[], dict[str, Any]]], object] = lambda run: None,
+    widen: Callable[[bool], object] | None = None,
 ) -> str:
     """Run a gathered file in both modes; return the error that ended it, "" without one.
 
     note: gets the model; ask: gets at the end what runs it once more, in eval mode, and gives its outputs.
+    widen: is told before a run whether float64 is given where the model asks for float32. There is one
+    in which it is not, if the model asks: then the two meet in one call.
     """
     name = _name_module()
     with TemporaryDirectory() as folder:
@@ -149,6 +159,11 @@ def _run(
                     side.run(inputs, True, KeyedDraws(0, {}), objective=Projection())
                 except ModelFailure:
                     side.run(inputs, True, KeyedDraws(0, {}))
+                if widen is not None and side.asked_float32:
+                    widen(False)
+                    with suppress(ModelFailure), side.working("float64"):
+                        side.run(inputs, True, KeyedDraws(0, {}), objective=Projection())
+                    widen(True)
                 ask(lambda: _read_outputs(side.run(inputs, False, KeyedDraws(0, {}), "ends")))
             if source.script:
                 with suppress(Exception):  # it is said where the loop is compared

@@ -30,6 +30,8 @@ def list_forms(node: ast.Call, receiver: ast.expr | None, fact: Fact) -> Iterato
             known += [one for one in _list_of(value, key, led and key != lead) if one not in known]
     plain = {key: forms[0] for key, forms in places.items() if forms and forms[0] in _PLAIN}
     found: list[Forms] = [plain] if len(plain) > 1 else []
+    narrow = {key: _DEFAULT for call in fact.calls for key in _list_narrow(node, call)}
+    found += [narrow] if narrow else []
     found += [{key: form} for key, forms in places.items() for form in forms]
     yield from found[:_LARGEST]
 
@@ -72,6 +74,20 @@ def _list_given(node: ast.Call, call: RecordedCall) -> Iterator[tuple[int | str,
         yield STAR, call.arguments[stars[0] : len(call.arguments) - after]
     words = [one.arg for one in node.keywords]
     yield from ((name, one) for name, one in call.keywords.items() if name in words)
+
+
+def _list_narrow(node: ast.Call, call: RecordedCall) -> list[int | str]:
+    """Return which arguments are of a narrower float than others, which PyTorch widens by itself."""
+    import torch
+
+    given = dict(_list_given(node, call))
+    floats = {
+        key: one.dtype
+        for key, one in given.items()
+        if isinstance(one, torch.Tensor) and one.is_floating_point()
+    }
+    widest = max((torch.finfo(one).bits for one in floats.values()), default=0)
+    return [key for key, one in floats.items() if torch.finfo(one).bits < widest]
 
 
 def _can_repeat(node: ast.Call, receiver: ast.expr | None) -> bool:

@@ -33,7 +33,7 @@ class Fact:
     """public names: "torch.cat", "Tensor.view", "Module.register_buffer"; "" for what is not PyTorch's"""
     calls: list[RecordedCall] = field(default_factory=list)
     forms: set[Any] = field(default_factory=set)
-    """of the arguments of its calls: kinds and dimensions of tensors, switches, what is None"""
+    """of the arguments of its calls: dtypes and dimensions of tensors, switches, what is None"""
     kinds: set[str] = field(default_factory=set)
     """of a receiver or of operands: "int", "float" ... for tensors, names of classes for layers"""
     derived: bool = False
@@ -79,6 +79,8 @@ class CallRecorder:
         """id of a layer that a kept call made -> itself, which keeps the id its own, and its record"""
         self.notes_layers = True
         """whether the layers that are made now are noted: not those of a training loop"""
+        self.widened = True
+        """whether the run gives float64 where the model asks for float32"""
         self.inplace: dict[int, list[Any]] = {}
         """where layers that change their input in place are made -> those layers"""
         self.functions: dict[str, list[tuple[tuple[bool, bool], ...]]] = {}
@@ -184,7 +186,13 @@ class CallRecorder:
                     given, default = self._copy((held, index)), self._torch.get_default_dtype()
                     fact.forms.add(form)
                     fact.calls.append(
-                        RecordedCall(given, {}, self._copy(value), default_dtype=default)
+                        RecordedCall(
+                            given,
+                            {},
+                            self._copy(value),
+                            default_dtype=default,
+                            widened=self.widened,
+                        )
                     )
         return value
 
@@ -214,7 +222,9 @@ class CallRecorder:
                 return
             fact.forms.add(form)
             default = self._torch.get_default_dtype()
-            fact.calls.append(RecordedCall(operands, {}, None, default_dtype=default))
+            fact.calls.append(
+                RecordedCall(operands, {}, None, default_dtype=default, widened=self.widened)
+            )
 
     def augment(self, site: int, held: Any, index: Any, word: str, value: Any) -> None:
         """Do `held[index] += value`, or another one of its kind."""
@@ -232,7 +242,11 @@ class CallRecorder:
         if kept is not None:
             fact.forms.add(form)
             default = self._torch.get_default_dtype()
-            fact.calls.append(RecordedCall(kept[1:], {}, None, kept[0], self._copy(held), default))
+            fact.calls.append(
+                RecordedCall(
+                    kept[1:], {}, None, kept[0], self._copy(held), default, widened=self.widened
+                )
+            )
 
     def note_shared(self, model: Any) -> None:
         """Note which Linear layers of a model share their weight: with a table, with a list of parameters."""
@@ -261,16 +275,23 @@ class CallRecorder:
         if self.notes_layers and isinstance(made, Built) and name_object(type(result)):
             self.layers[id(result)] = result, made
         dtype = self._torch.get_default_dtype()
-        fact.calls.append(RecordedCall(held[0], held[1], made, held[2], after, dtype, drawn))
+        fact.calls.append(
+            RecordedCall(held[0], held[1], made, held[2], after, dtype, drawn, widened=self.widened)
+        )
 
     def _wants(self, fact: Fact, form: Any) -> bool:
-        """Tell whether a call is kept: one of the first, or of a form that none of these has."""
+        """Tell whether a call is kept: one of the first, or of a form that none of these has.
+
+        Where float32 is not widened, of those with float32 alone.
+        """
+        if not self.widened and (form in fact.forms or "torch.float32" not in str(form)):
+            return False
         return len(fact.calls) < (self._kept if form in fact.forms else max(self._kept, _MOST))
 
     def _describe_form(self, value: Any) -> Any:
         """Return what tells apart two calls that one conversion may not serve."""
         if self._is_tensor(value):
-            return self._find_kind(value), value.ndim
+            return str(value.dtype), value.ndim
         if isinstance(value, list | tuple):
             return tuple(map(self._describe_form, value)) if len(value) <= _MOST else len(value)
         if isinstance(value, dict):

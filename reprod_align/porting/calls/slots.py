@@ -29,7 +29,7 @@ class Candidate:
     plain: str = ""
     """the callee alone, where only that changes"""
     reserved: bool = False
-    """whether it serves precision alone: for exact drafts, or where nothing else will do"""
+    """whether it serves precision alone: it is for exact drafts, or where nothing else will do"""
 
 
 Forms = Mapping[int | str, str]

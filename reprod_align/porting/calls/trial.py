@@ -429,7 +429,7 @@ def _set_default_dtype(call: RecordedCall) -> Iterator[None]:
     kept, dtype = paddle.get_default_dtype(), str(call.default_dtype).removeprefix("torch.")
     try:
         with ExitStack() as stack:
-            if dtype == "float64":
+            if dtype == "float64" and call.widened:
                 stack.enter_context(float32_requests(lambda: None, True))
             if isinstance(call.result, Built):
                 paddle.set_default_dtype("float64")  # in which a layer runs afterwards

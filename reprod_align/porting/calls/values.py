@@ -82,6 +82,8 @@ class RecordedCall:
     default_dtype: Any = None
     random: bool = False
     """whether random numbers were drawn"""
+    widened: bool = True
+    """whether float64 was given where float32 was asked for, if float64 was the default"""
     gradients: Any = None
     """PyTorch's, by the id of the tensor, once they are noted"""
 

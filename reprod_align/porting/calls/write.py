@@ -92,8 +92,7 @@ def write_paddle(
 ) -> Written:
     """Return the Paddle file of a PyTorch file whose nodes are numbered, from what its run gave.
 
-    functions: what its custom functions were applied to. exact: norms compute in their input's dtype where
-    Paddle's own agree as far as float32 holds it.
+    functions: what its custom functions were applied to. exact: norms compute in their input's dtype.
     """
     return _Writer(code, facts, functions, exact).write()
 
@@ -469,9 +468,10 @@ class _Writer(Rewriter):
             every = [one for one in every
                      if prove(node, one.trial, public, fact, space, nearly=True)][:1] or every  # fmt: skip
         varied = self.proposer.list_varied(callee) if callee.fact.callees else ()
-        plain = [one for one in every if self.exact or not one.reserved]
-        reserved = [one for one in every if one not in plain]
+        plain = [one for one in every if not one.reserved]
+        reserved = [one for one in every if one.reserved]
         for graded, nearly, tried in (
+            (True, False, reserved if self.exact else ()),
             (True, False, plain),
             (True, False, varied),
             (True, True, plain),
