@@ -114,9 +114,21 @@ class Projection:
 def pair_outputs(
     expected: Mapping[str, Leaf], actual: Mapping[str, Leaf], known: Sequence[LeafPair] = ()
 ) -> list[LeafPair]:
-    """Pair the models' own outputs: as known before, by name or order where shapes allow, or by value."""
+    """Pair the models' own outputs: as known before, by name or order where shapes allow, or by value.
+
+    Outputs that there are in one mode alone, as a loss in train mode, are paired by name beside those known.
+    """
     if known and all(pair.expected in expected and pair.actual in actual for pair in known):
-        return list(known)
+        taken = {pair.expected for pair in known} | {pair.actual for pair in known}
+        further = (name for name in expected if name in actual and name not in taken)
+        return [
+            *known,
+            *(
+                LeafPair(name, name, None)
+                for name in further
+                if expected[name].array.shape == actual[name].array.shape
+            ),
+        ]
     if expected.keys() == actual.keys():
         pairs = [(name, name) for name in expected]
     elif len(expected) == len(actual):

@@ -6,8 +6,10 @@ from typing import Any
 
 from reprod_align.backends.paddle import side as paddle_calls
 from reprod_align.backends.torch import side as torch_calls
-from reprod_align.model.backward import digest_graph
+from reprod_align.model.backward import digest_graph, pair_outputs
+from reprod_align.model.trace import Leaf
 
+import numpy as np
 import paddle
 import pytest
 import torch
@@ -98,3 +100,11 @@ def test_reading_the_graph_keeps_no_activation_alive() -> None:
         again = paddle_calls.gradient_node(made)
         assert sys.getrefcount(again) - 3 == kept, "reading it once more adds none"
         del again
+
+
+def test_an_output_of_one_mode_alone_is_paired_beside_those_known() -> None:
+    every = {name: Leaf(np.zeros(size), True) for name, size in (("a", 2), ("loss", 1), ("b", 3))}
+    known = pair_outputs({"a": every["a"]}, {"a": every["a"]})
+    other = {**every, "b": Leaf(np.zeros(4), True)}
+    assert [one.expected for one in pair_outputs(every, every, known)] == ["a", "loss", "b"]
+    assert [one.expected for one in pair_outputs(every, other, known)] == ["a", "loss"]

@@ -797,7 +797,7 @@ def write_inplace(name: str, target: str) -> str:
     """Return the definition of a layer of Paddle's that changes its input in place."""
     return (
         f'class {name}({target}):\n    """Its input is changed too, and read afterwards."""\n\n'
-        "    def forward(self, x):\n        return paddle.assign(super().forward(x), x)"
+        "    def forward(self, x):\n        return paddle.assign(super().forward(x.clone()), x)"
     )
 
 
@@ -883,7 +883,7 @@ def _read_documented(held: Any) -> Iterator[inspect.Parameter]:
     every = [*zip(given.args, [None] * placed + given.defaults, strict=True),
              *zip(given.kwonlyargs, given.kw_defaults, strict=True)]  # fmt: skip
     for one, default in every:
-        value = inspect.Parameter.empty
+        value: Any = inspect.Parameter.empty
         if default is not None:
             text = ast.unparse(default)
             value = ast.literal_eval(text) if is_literal(text) else None

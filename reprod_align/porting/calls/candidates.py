@@ -319,8 +319,8 @@ class Proposer:
             reserved = prefix == "Own" and find_public(row.name) in RESERVED
             self._definitions.add(name, write(name, target))
             for one in slots.fill(row):
-                texts = (part.replace(target, name, 1) for part in (one.text, one.trial))
-                yield Candidate(*texts, reserved=reserved)
+                text, trial = (part.replace(target, name, 1) for part in (one.text, one.trial))
+                yield Candidate(text, trial, reserved=reserved)
 
 
 def _name_callee(slots: Slots, name: str) -> Candidate:

@@ -152,11 +152,11 @@ class Slots:
                 trials[keyword.arg] = self._write(keyword.arg, value, True, variable)
         trials = {n: (texts[n] if is_literal(texts[n]) else t) for n, t in trials.items()}
         try:
-            text, trial = fill(row, texts, self._hold(False)), fill(row, trials, self._hold(True))
+            text, tried = fill(row, texts, self._hold(False)), fill(row, trials, self._hold(True))
         except SyntaxError:
             return
-        if text is not None and trial is not None:
-            yield Candidate(text, trial, reserved=RESERVED_CALL in row.target)
+        if text is not None and tried is not None:
+            yield Candidate(text, tried, reserved=RESERVED_CALL in row.target)
 
     def name_arguments(self, signature: Sequence[str]) -> tuple[str, str] | None:
         """Return the arguments with positions as names, as text and as variables."""
