@@ -704,6 +704,69 @@ def resize_in_dtype(
         x = paddle.moveaxis(paddle.moveaxis(x, axis, -1) @ weight.T, -1, axis)
     return x
 ''',
+    "kl_div": '''
+def kl_div(input, target, reduction="mean", log_target=False):
+    """Kullback-Leibler divergence from log-probabilities; a probability of zero adds nothing."""
+    if log_target:
+        loss = paddle.exp(target) * (target - input)
+    else:
+        loss = target * (paddle.where(target > 0, target, paddle.ones_like(target)).log() - input)
+    if reduction == "batchmean":
+        return loss.sum() / input.shape[0]
+    return loss if reduction == "none" else getattr(loss, reduction)()
+''',
+    "find_unique": '''
+def find_unique(x, return_inverse=False, return_counts=False):
+    """The sorted values of a tensor, which of them each element is, and how often each occurs."""
+    values, inverse, counts = paddle.unique(x, return_inverse=True, return_counts=True)
+    made = [values]
+    if return_inverse:
+        made.append(inverse.reshape(x.shape))
+    if return_counts:
+        made.append(counts)
+    return tuple(made) if made[1:] else values
+''',
+    "count_fans": '''
+def count_fans(weight):
+    """How many numbers of a weight (out, in, ...) meet in one output, and how many one input goes to."""
+    inside = weight[0, 0].size
+    return weight.shape[1] * inside, weight.shape[0] * inside
+''',
+    "attend_in_heads": '''
+def attend_in_heads(
+    query, key, value, num_heads, in_proj_weight, in_proj_bias, dropout_p, out_proj_weight, out_proj_bias,
+    training=True, key_padding_mask=None, need_weights=True, attn_mask=None,
+    use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None, v_proj_weight=None,
+    average_attn_weights=True,
+):
+    """Multi-head attention over (L, B, E), from PyTorch's weights (out, in), and its weights (B, L, S)."""
+    weights = [q_proj_weight, k_proj_weight, v_proj_weight]
+    if not use_separate_proj_weight:
+        weights = in_proj_weight.chunk(3)
+    biases = [None] * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
+    length, batch, width = query.shape
+
+    def split(x, weight, bias):
+        x = x @ weight.T if bias is None else x @ weight.T + bias
+        return x.reshape([x.shape[0], batch * num_heads, -1]).transpose([1, 0, 2])
+
+    q, k, v = (split(*parts) for parts in zip((query, key, value), weights, biases))
+    scores = q @ k.mT * (q.shape[-1] ** -0.5)
+    hidden = paddle.full([], float("-inf"), scores.dtype)
+    if attn_mask is not None:
+        is_bool = attn_mask.dtype == paddle.bool
+        scores = paddle.where(attn_mask, hidden, scores) if is_bool else scores + attn_mask
+    if key_padding_mask is not None:
+        left_out = key_padding_mask.unsqueeze(1).repeat_interleave(num_heads, axis=0)
+        is_bool = key_padding_mask.dtype == paddle.bool
+        scores = paddle.where(left_out, hidden, scores) if is_bool else scores + left_out
+    shares = paddle.nn.functional.softmax(scores, axis=-1)
+    made = paddle.nn.functional.dropout(shares, dropout_p, training=training) @ v
+    made = made.transpose([1, 0, 2]).reshape([length, batch, width]) @ out_proj_weight.T
+    made = made if out_proj_bias is None else made + out_proj_bias
+    shares = shares.reshape([batch, num_heads, length, -1])
+    return made, (shares.mean(axis=1) if average_attn_weights else shares) if need_weights else None
+''',
     "standardize": '''
 def standardize(x, axes, epsilon):
     """Give zero mean and unit variance over axes, epsilon in the input's dtype: Paddle's norms round it."""

@@ -5,6 +5,7 @@ import copy
 import operator
 import sys
 import types
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -378,8 +379,8 @@ class CallRecorder:
             return tuple(map(self._copy, value))
         if type(value) in (list, tuple, set):
             return type(value)(map(self._copy, value))
-        if type(value) is dict:
-            return {key: self._copy(one) for key, one in value.items()}
+        if type(value) in (dict, OrderedDict):
+            return type(value)((key, self._copy(one)) for key, one in value.items())
         if isinstance(value, types.GeneratorType | map | filter | zip):
             raise TooLarge  # reading it would use it up
         return value

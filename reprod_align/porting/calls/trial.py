@@ -181,8 +181,11 @@ def gives_the_same(made: Any, built: Built, graded: bool = True, nearly: bool = 
         made.train() if run.training else made.eval()
         for held, _ in _pair(made, {name: run.before[name] for name in run.frozen}):
             held.stop_gradient = True
-        with paddle.enable_grad() if graded else paddle.no_grad():
-            result = made(*arguments, **keywords)
+        try:
+            with paddle.enable_grad() if graded else paddle.no_grad():
+                result = made(*arguments, **keywords)
+        except NotImplementedError:  # a container of layers that are stood in for
+            return True
         if not agrees(result, run.result, nearly=nearly) or not _holds(made, run):
             return False
         try:

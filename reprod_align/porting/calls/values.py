@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -59,8 +60,8 @@ def to_paddle(value: Any, known: dict[int, Any] | None = None) -> Any:
         return value
     if type(value) in (list, tuple, set):
         return type(value)(to_paddle(one, known) for one in value)
-    if type(value) is dict:
-        return {key: to_paddle(one, known) for key, one in value.items()}
+    if type(value) in (dict, OrderedDict):
+        return type(value)((key, to_paddle(one, known)) for key, one in value.items())
     if isinstance(value, type) and value in (int, float, bool):
         return value
     if isinstance(value, Built):

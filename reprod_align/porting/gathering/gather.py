@@ -25,6 +25,7 @@ from reprod_align.porting.gathering.reading import (
     is_called,
     list_reads,
     read_names,
+    reads_own_names,
 )
 from reprod_align.porting.source import Source
 
@@ -307,7 +308,9 @@ class _Gatherer:
             module = piece.definition.module
             for statement in piece.definition.statements:
                 for node in self._walk_kept(statement):
-                    searched = module if _reads_own(node) else self._find_searched(module, node)
+                    searched = (
+                        module if reads_own_names(node) else self._find_searched(module, node)
+                    )
                     if searched is not None:
                         self.searched.add(searched.name)
         for name in sorted(self.searched):
@@ -608,14 +611,6 @@ class _Gatherer:
                 kept.append(str(Import(bound, module.resolve(node), one.name)))
         separator = "\n" + " " * node.col_offset
         return code.replace(node, separator.join(kept) or "pass")
-
-
-def _reads_own(node: ast.AST) -> bool:
-    """Tell whether an expression gives the names of the module that it stands in."""
-    if isinstance(node, ast.Call):
-        return dotted(node.func) in ("globals", "vars") and not node.args
-    words = ast.unparse(node) if isinstance(node, ast.Subscript) else ""
-    return words == "sys.modules[__name__]"
 
 
 def name_functions(statements: Iterable[ast.stmt]) -> Iterator[tuple[Function, str]]:

@@ -13,7 +13,12 @@ from types import FunctionType, ModuleType
 from typing import Any, Final
 
 from reprod_align.explain.code import Code, dotted
-from reprod_align.porting.gathering.reading import Executed, Function, read_names
+from reprod_align.porting.gathering.reading import (
+    Executed,
+    Function,
+    read_names,
+    reads_own_names,
+)
 
 
 @dataclass(frozen=True)
@@ -177,7 +182,7 @@ class Library:
             name
             for name, held in list(sys.modules.items())
             if isinstance(held, ModuleType) and not stays(name)
-            and os.path.realpath(getattr(held, "__file__", None) or "") in files
+            and os.path.realpath(vars(held).get("__file__") or "") in files  # lazy ones may raise
         ]  # fmt: skip
         return [one for one in map(self.open, sorted(named)) if one is not None]
 
@@ -264,6 +269,9 @@ class Library:
                     base is not held and base.__module__ != "builtins" and self._is_gathered(base)
                     for base in held.__mro__[1:-1]
                 )
+            nodes = (node for one in definition.statements for node in ast.walk(one))
+            if any(map(reads_own_names, nodes)) and self._handles(module):
+                return True  # what looks names up among those that handled tensors
             names = {one for statement in definition.statements for one in read_names(statement)}
             values = [vars(sys.modules[module.name]).get(one) for one in names]
             if any(_is_store(one) and self._holds_torch(one) for one in values):
@@ -272,6 +280,11 @@ class Library:
                 return False
             return any(map(_is_torch_object, values))
         return self._holds_torch(held) or self._is_gathered(type(held))
+
+    def _handles(self, module: Module) -> bool:
+        """Tell whether a module's own functions handled tensors."""
+        last = len(module.code.text.splitlines())
+        return self.executed.handles(str(module.path), 1, last)
 
     def _holds_torch(self, value: Any, depth: int = 3) -> bool:
         """Tell whether a value is PyTorch's, handled something of it, or holds what does."""

@@ -128,6 +128,14 @@ def _list_called(statement: ast.stmt) -> Iterator[ast.AST]:
         yield from (node.func for node in ast.walk(statement) if isinstance(node, ast.Call))
 
 
+def reads_own_names(node: ast.AST) -> bool:
+    """Tell whether an expression gives the names of the module that it stands in."""
+    if isinstance(node, ast.Call):
+        return dotted(node.func) in ("globals", "vars") and not node.args
+    words = ast.unparse(node) if isinstance(node, ast.Subscript) else ""
+    return words == "sys.modules[__name__]"
+
+
 Place = tuple[str, int]
 """a file, and the first line of a function in it, its decorators included"""
 
