@@ -66,7 +66,13 @@ class _Translator(ast.NodeTransformer):
         return None if name == "" else ast.keyword(name, self.visit(node.value))
 
     def visit_Call(self, node: ast.Call) -> Any:  # noqa: N802
+        self._rename_keywords(node)
+        bound = self._is_bound_by_partial(node)
         made = self.generic_visit(node)
+        if bound and isinstance(made, ast.Call):
+            given = ast.Starred(ast.Name("given", ast.Load()), ast.Load())
+            called = ast.Call(made.args[0], [*made.args[1:], given], made.keywords)
+            return ast.Lambda(ast.parse("lambda *given: 0", mode="eval").body.args, called)
         if not isinstance(node.func, ast.Attribute) or not isinstance(made, ast.Call):
             return made
         own = node.func.attr if isinstance(node.func, ast.Attribute) else ""
@@ -74,14 +80,30 @@ class _Translator(ast.NodeTransformer):
             return _translate_method(own, made.func.value, made)
         return made
 
+    def _find_full_name(self, node: ast.expr) -> str:
+        """Return the name of a function or module from its package on, by the reference's imports."""
+        first, dot, rest = dotted(node).partition(".")
+        return f"{self._imports.get(first, first)}{dot}{rest}"
+
+    def _is_bound_by_partial(self, node: ast.Call) -> bool:
+        """Tell whether a call is of functools.partial, which the port does not import."""
+        is_partial = self._find_full_name(node.func) == "functools.partial"
+        return is_partial and bool(node.args) and "functools" not in str(self._bound)
+
+    def _rename_keywords(self, node: ast.Call) -> None:
+        """Give the arguments of a function, or of the one that `partial` takes, Paddle's names."""
+        called = node.args[0] if self._is_bound_by_partial(node) else node.func
+        names = _find_keywords().get(self._find_full_name(called), {})
+        for keyword in node.keywords:
+            keyword.arg = names.get(keyword.arg or "", keyword.arg)
+
     def _is_function(self, node: ast.Attribute) -> bool:
         first = dotted(node).partition(".")[0]
         return first == "self" or first in dict(self._bound)
 
     def _rename(self, node: ast.expr) -> ast.expr | None:
         """Return Paddle's name of a name of PyTorch's; None if it is none."""
-        first, dot, rest = dotted(node).partition(".")
-        name = f"{self._imports.get(first, first)}{dot}{rest}"
+        name = self._find_full_name(node)
         if name.partition(".")[0] != "torch":
             return None
         wanted = _find_counterparts().get(name) or _guess(name)
@@ -117,6 +139,18 @@ def _find_counterparts() -> Mapping[str, str]:
         first = inside.partition(")")[0].partition(",")[0]
         if _is_class(row.name) or (name.startswith("paddle.") and first in row.arguments[:1]):
             found.setdefault(row.name, name)
+    return found
+
+
+@cache
+def _find_keywords() -> Mapping[str, Mapping[str, str]]:
+    """Return PyTorch's functions -> their arguments' names -> Paddle's, as the API table has them."""
+    found: dict[str, dict[str, str]] = {}
+    for row in list_rows():
+        call = ast.parse(row.target, mode="eval").body
+        for one in call.keywords if isinstance(call, ast.Call) else ():
+            if one.arg and isinstance(one.value, ast.Name) and one.value.id in row.arguments:
+                found.setdefault(row.name, {}).setdefault(one.value.id, one.arg)
     return found
 
 

@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from itertools import chain, permutations
+from itertools import chain, pairwise, permutations, takewhile
 from typing import Any, Final
 
 from reprod_align.api import list_entries
@@ -51,6 +51,8 @@ class Site:
     """further statements of the reference, the likeliest first"""
     missing: Sequence[Any] = ()
     """statements of the reference right before it for which the port has none"""
+    after: Sequence[Any] = ()
+    """likewise, right after it"""
     numbers: Sequence[Any] = ()
     """numbers, switches and texts that the reference's code or its modules hold"""
     names: Sequence[str] = ()
@@ -67,6 +69,15 @@ class Site:
     """what the `forward` of a layer takes: "self.dense" -> its parameters"""
     tie: tuple[str, str] = "", ""
     """a parameter that shares its values with another in PyTorch alone, and that one: "self.a.weight" """
+    given: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
+    """variables that the reference gives a value and the port lacks -> the port's statement before which
+    they could be given it, and the text that does"""
+    fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """objects -> their attributes that the reference reads: "config" """
+    switches: Sequence[str] = ()
+    """parameters of the port's function that are True, False or None unless they are given"""
+    dropouts: Sequence[str] = ()
+    """dropouts in stock layers for which the reference has none: "encoder.layers.0.dropout1" """
 
     @property
     def is_settled(self) -> bool:
@@ -305,6 +316,52 @@ def tie_parameters(site: Site) -> Iterator[Text]:
         yield site.statement, f"{site.text(site.statement)}{_new_line(site)}{own} = {twin}"
 
 
+def define_first(site: Site) -> Iterator[Text]:
+    """A variable that the reference reads here is computed first: the statement that does, and its use."""
+    for node, text in follow_reference(site) if site.given else ():
+        words = {
+            one.id for one in ast.walk(_parse(text) or ast.Pass()) if isinstance(one, ast.Name)
+        }
+        for before, statement in (site.given[name] for name in words if name in site.given):
+            if _start(before) <= _start(node):
+                between = site.text(_span(_start(before), _start(node)))
+                end = f"{_new_line(site, before)}{between}{_bracket(site, node, text)}"
+                yield _span(_start(before), _end(node)), f"{statement}{end}"
+
+
+def silence_dropouts(site: Site) -> Iterator[Text]:
+    """A stock layer drops out what PyTorch's does not: its rate is zero from the constructor on."""
+    made = [dotted(one) for one in getattr(site.statement, "targets", ())]
+    for own in (one.removeprefix("self.") for one in made if one.startswith("self.")):
+        for path in site.dropouts:
+            _, found, inside = f".{path}".partition(f".{own}.")
+            holder, number, rest = _split_at_number(f"self.{own}.{inside}")
+            lines = [f"{holder}.p = 0.0"]
+            if number:
+                lines = [f"for layer in {holder}:", f"    layer.{rest}.p = 0.0"]
+            if found:
+                yield site.statement, _new_line(site).join([site.text(site.statement), *lines])
+
+
+def _split_at_number(path: str) -> tuple[str, str, str]:
+    """Split "self.layers.0.dropout" into "self.layers", "0" and "dropout"; all is the first without one."""
+    parts = path.split(".")
+    at = next((at for at, part in enumerate(parts) if part.isdigit()), len(parts))
+    return ".".join(parts[:at]), "".join(parts[at : at + 1]), ".".join(parts[at + 1 :])
+
+
+def exchange_field(site: Site) -> Iterator[Text]:
+    """Another setting of the same object: `config.intermediate_size` for `4 * config.hidden_size`."""
+    for node in site.walk(ast.Attribute, ast.BinOp):
+        parts = [one for one in ast.walk(node) if isinstance(one, ast.Attribute)]
+        named = {dotted(one).rpartition(".")[0] for one in parts} & site.fields.keys()
+        if len(parts) == 1 and len(named) == 1:
+            own = parts[0].attr
+            holder = named.pop()
+            ranked = sorted(site.fields[holder], key=lambda one: -_share(one, own))
+            yield from ((node, f"{holder}.{one}") for one in ranked[:_MANY])
+
+
 def exchange_number(site: Site) -> Iterator[Text]:
     """Another number, switch or text: of the reference's, or one near."""
     for node in site.walk(ast.Constant):
@@ -494,6 +551,32 @@ def exchange_comparison(site: Site) -> Iterator[Text]:
         yield site.value, ast.unparse(ast.UnaryOp(ast.Not(), site.value))
 
 
+def set_switch(site: Site) -> Iterator[Text]:
+    """A switch is handed on as it came: it is True or False, here and wherever the function hands it on."""
+    for call in site.walk(ast.Call):
+        for keyword in call.keywords:
+            held = keyword.value
+            if isinstance(held, ast.Name) and held.id in site.switches and keyword.arg:
+                for value in ("True", "False"):
+                    yield held, value
+                    yield from _exchange_everywhere(site, keyword, f"{keyword.arg}={value}")
+
+
+def _exchange_everywhere(site: Site, node: ast.keyword, text: str) -> Iterator[Text]:
+    """Yield a text in all places of the function that say the same as a node, the first of which it is."""
+    function = next(
+        (one for one in site.code.parents(node) if isinstance(one, ast.FunctionDef)), None
+    )
+    same = [one for one in ast.walk(function or node)
+            if isinstance(one, ast.keyword) and ast.dump(one) == ast.dump(node)]  # fmt: skip
+    same.sort(key=_start)
+    if len(same) > 1 and same[0] is node:
+        made = text
+        for one, after in pairwise(same):
+            made += site.text(_span(_end(one), _start(after))) + text
+        yield _span(_start(node), _end(same[-1])), made
+
+
 _ALIKE: Final[Sequence[Sequence[str]]] = (
     ("relu", "gelu", "tanh", "sigmoid", "silu", "swish", "leaky_relu", "elu", "softplus", "relu6", "mish"),
     ("ReLU", "GELU", "Tanh", "Sigmoid", "Silu", "Swish", "LeakyReLU", "ELU", "Softplus", "Hardswish"),
@@ -559,6 +642,10 @@ def drop_call(site: Site) -> Iterator[Text]:
     for node in site.walk(ast.Attribute):
         if node.attr in ("T", "mT"):
             yield node, site.text(node.value)
+    for node in site.walk(ast.Tuple):
+        texts = [site.text(one) for one in node.elts]
+        if len(texts) == 2 and isinstance(site.statement, ast.Return):
+            yield from ((node, text) for text in texts)
 
 
 def drop_statement(site: Site) -> Iterator[Text]:
@@ -575,8 +662,15 @@ def drop_statement(site: Site) -> Iterator[Text]:
 
 
 def add_statement(site: Site) -> Iterator[Text]:
-    """A statement that the reference has before this one and the port lacks: each, then all."""
+    """A statement that the reference has before this one and the port lacks: each, then all.
+
+    Or the reference says in several statements what the port says in this one.
+    """
     own, indent = site.text(site.statement), _new_line(site)
+    if site.donor is not None and _set_the_same(site.statement, site.donor):
+        run = [*takewhile(lambda one: _set_the_same(site.statement, one), site.after)]
+        if run:
+            yield site.statement, indent.join(map(ast.unparse, [site.donor, *run]))
     texts = [ast.unparse(one).replace("\n", indent) for one in site.missing]
     for text in texts:
         yield site.statement, f"{text}{indent}{own}"
@@ -584,14 +678,23 @@ def add_statement(site: Site) -> Iterator[Text]:
         yield site.statement, f"{indent.join(texts)}{indent}{own}"
 
 
-def _new_line(site: Site) -> str:
-    """Return what begins another statement after that of a site."""
+def _new_line(site: Site, beside: Any = None) -> str:
+    """Return what begins another statement after that of a site, or after one beside it."""
     end = "\r\n" if "\r\n" in site.code.text else "\n"
-    return end + " " * int(site.statement.col_offset)
+    return end + " " * int((beside or site.statement).col_offset)
 
 
 _HIDING: Final = (-1e4, -1e9, float("-inf"))
 """what masks add to a score that is to be hidden"""
+_INFINITE: Final = (
+    "-float('inf')",
+    '-float("inf")',
+    "float('-inf')",
+    'float("-inf")',
+    "-math.inf",
+    "-np.inf",
+)
+"""which makes a row that is hidden as a whole NaN"""
 
 
 def pass_mask(site: Site) -> Iterator[Text]:
@@ -608,6 +711,9 @@ def pass_mask(site: Site) -> Iterator[Text]:
             whole, value = _read_number(site, node)
             if value < 0:
                 yield from ((whole, _write_number(other)) for other in _HIDING if other != value)
+    for node in site.walk(ast.UnaryOp, ast.Call):
+        if "".join(site.text(node).split()) in _INFINITE:
+            yield from ((node, _write_number(other)) for other in _HIDING if math.isfinite(other))
     passed = {one.id for one in site.walk(ast.Name)}
     for call in site.walk(ast.Call):
         words = {one.arg for one in call.keywords}
@@ -617,6 +723,46 @@ def pass_mask(site: Site) -> Iterator[Text]:
                      for word in taken if "mask" in word.lower() and word not in words)  # fmt: skip
             for word, name in sorted(pairs, key=lambda pair: -_share(*pair)):
                 yield call, _add_argument(site.text(call), call, f"{word}={name}")
+
+
+def turn_mask(site: Site) -> Iterator[Text]:
+    """A mask of 1 for what counts is added to scores as it stands: it hides what counts, or nothing."""
+    words = find_words(site.statement)
+    if isinstance(site.statement, ast.Assign) and any("mask" in one.lower() for one in words):
+        for node in site.walk(ast.BinOp):
+            if isinstance(node.op, ast.Mult) and isinstance(node.left, _VALUES):
+                yield node.left, f"1 - {site.text(node.left)}"
+        whole = site.text(site.value)
+        yield site.value, f"(1 - {whole}) * {_HIDING[0]}"
+        yield site.value, f"1 - {whole}"
+
+
+def adapt_value(site: Site) -> Iterator[Text]:
+    """A value is not of the form that is wanted: an element of it, another shape, another dtype."""
+    for node in _list_handed(site):
+        text = site.text(node)
+        own = f"({text})" if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare)) else text
+        yield from ((node, f"{own}{form}") for form in _FORMS)
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            held = site.text(node.value)
+            others = (at for at in (0, 1) if at != node.slice.value)
+            yield from ((node, f"{held}[{at}]{form}") for at in others for form in ("", *_PLACES))
+
+
+_VALUES: Final = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
+_PLACES: Final = ("[:, 0]", "[:, -1]")
+_FORMS: Final = ("[0]", ".unsqueeze(-1)", ".squeeze(-1)", '.astype("bool")', *_PLACES)
+
+
+def _list_handed(site: Site) -> Iterator[Any]:
+    """Yield what a statement hands on: its value, the arguments of its calls, operands and elements."""
+    found = [site.value]
+    for node in site.walk(ast.Call, ast.BinOp, ast.Tuple):
+        if isinstance(node, ast.Call):
+            found += [*node.args, *(one.value for one in node.keywords)]
+        else:
+            found += node.elts if isinstance(node, ast.Tuple) else [node.left, node.right]
+    yield from (node for node in found if isinstance(node, (*_VALUES, ast.BinOp)))
 
 
 def _write_number(value: float) -> str:
@@ -746,12 +892,18 @@ ROWS: Final[Mapping[str, Row]] = {
     "tie": tie_parameters,
     "setting": set_argument,
     "reference": follow_reference,
+    "definition": define_first,
     "unread": use_unread,
     "missing-call": add_call,
     "missing-statement": add_statement,
     "elsewhere": follow_others,
     "number": exchange_number,
     "mask": pass_mask,
+    "mask-sense": turn_mask,
+    "switch": set_switch,
+    "stock-dropout": silence_dropouts,
+    "field": exchange_field,
+    "form": adapt_value,
     "repeat": exchange_repeats,
     "unpacking": exchange_targets,
     "statement-order": exchange_statements,

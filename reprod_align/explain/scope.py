@@ -1,10 +1,11 @@
 """Where the edit that mends a finding may stand, and what the reference has there."""
 
 import ast
+import builtins
 import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import CodeType, MappingProxyType
 from typing import Any, Final
@@ -75,6 +76,8 @@ class Scope:
     """PyTorch's names of the modules in the one at fault and in those around it -> the port's: "self.out" """
     takes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """the port's names of those modules -> what their `forward` takes"""
+    dropouts: Sequence[str] = ()
+    """dropouts in stock layers of the port, for which PyTorch has none"""
 
     def ran(self, file: str, statement: Any) -> bool:
         """Tell whether a statement of a file ran, as far as that is known."""
@@ -150,10 +153,30 @@ def find_scope(
     ordered = sorted(unique.values(), key=lambda one: regions.index(one))
     if ran is not None:
         ordered = [one for one in ordered if (one.file, one.name) in ran.port or one.names]
+    if finding.stage == "backward":  # a function with a backward pass of its own
+        custom = [replace(one, level=0) for one in ordered if last_part(one.name) == "backward"]
+        ordered = custom + [one for one in ordered if last_part(one.name) != "backward"]
     ties = dict(_find_ties(finding, reference, port, modules, sources))
     lines = None if ran is None else ran.lines
     children, takes = _name_children(other, modules), _list_parameters(port, path)
-    return Scope(ordered, theirs, settings, numbers, lines, own, ties, children, takes)
+    dropouts = [*_list_stock_dropouts(port, lone)]
+    return Scope(ordered, theirs, settings, numbers, lines, own, ties, children, takes, dropouts)
+
+
+def _list_stock_dropouts(port: Side, lone: Collection[str]) -> Iterator[str]:
+    """Yield the dropouts without a counterpart in layers of the framework, of a list the first one's."""
+    local = find_local(port)
+    modules = dict(local.fw.modules(local.model)) if local is not None else {}
+    known: set[str] = set()
+    for name in sorted(lone):
+        above = modules.get(parent(name))
+        if "Dropout" in type(modules.get(name)).__name__ and type(above).__module__.startswith(
+            "paddle."
+        ):
+            form = ".".join("0" if part.isdigit() else part for part in name.split("."))
+            if form not in known and getattr(modules[name], "p", 0):
+                known.add(form)
+                yield name
 
 
 def _list_parameters(port: Side, path: str) -> dict[str, list[str]]:
@@ -448,7 +471,7 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
         statements = [one for one in function.body if _assigns(one, region.names)]
     port = list_imports(code.tree)
     donor = _choose_donor(function, region.donors)
-    donors = list_statements(donor.function) if donor is not None else []
+    donors = _list_with_methods(code, function, donor, region.donors)
     bound = donor.imports if donor is not None else {}
     plain = [translate(one, {}, bound, port) for one in donors]
     met = pair_statements(statements, plain)
@@ -466,11 +489,15 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
     sites = []
     places = dict(met)
     lacking = _list_unmet(statements, made, places)
+    defined |= {*port, *vars(builtins), *at_hand}
+    given = _list_given(function, statements, made, met, defined)
+    fields, switches = _list_fields(function, region.donors), _list_switches(function)
     for number, statement in enumerate(statements):
         first = paired.get(number)
         ranked = sorted(made, key=lambda one: -likeness(statement, one))
         others = [one for one in ranked if one is not first]
         missing = lacking.get(number, ())
+        following = lacking.get(min((at for at in places if at > number), default=-1), ())
         sites.append(
             Site(
                 code,
@@ -478,6 +505,7 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
                 first,
                 others,
                 missing,
+                following if first is not None else (),
                 numbers,
                 names=at_hand,
                 unread=unread,
@@ -486,12 +514,88 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
                 settings=scope.settings,
                 takes=scope.takes,
                 tie=scope.ties.get((region.file, region.name), ("", "")),
+                given=given,
+                fields=fields,
+                switches=switches,
+                dropouts=scope.dropouts,
             )
         )
     inside = scope.place[0] == region.file
     return sorted(
         sites, key=lambda one: abs(one.statement.lineno - scope.place[1]) if inside else 0
     )
+
+
+def _list_with_methods(
+    code: Code, function: Any, donor: Donor | None, donors: Sequence[Donor]
+) -> list[Any]:
+    """Return a donor's statements, and those of its own methods that it calls and the port's class lacks."""
+    if donor is None:
+        return []
+    owner = next((one for one in code.parents(function) if isinstance(one, ast.ClassDef)), None)
+    own = {one.name for one in (owner or code.tree).body if isinstance(one, Function)}
+    called = {_name_called(node) for node in ast.walk(donor.function) if isinstance(node, ast.Call)}
+    methods = {f"self.{_plain_name(one.function)}": one.function for one in reversed(donors)}
+    inlined = [one for name, one in methods.items() if name in called
+               and name.removeprefix("self.") not in own]  # fmt: skip
+    return [it for one in (donor.function, *inlined) for it in list_statements(one)]
+
+
+def _list_given(
+    function: Any,
+    statements: Sequence[Any],
+    donors: Sequence[Any],
+    met: Sequence[tuple[int, int]],
+    known: Collection[str],
+) -> dict[str, tuple[Any, str]]:
+    """Return the variables that the reference gives a value and the port lacks, with where and how.
+
+    donors: in the port's words. met: which statements stand for each other. known: names that the port has.
+    """
+    found: dict[str, tuple[Any, str]] = {}
+    body = function.body if isinstance(function, Function) else ()
+    for at, one in enumerate(donors):
+        target = one.targets[0] if isinstance(one, ast.Assign) else None
+        value = _keep_known(one.value, known) if isinstance(target, ast.Name) else None
+        place = next((statements[i] for i, j in met if j > at), None)
+        above = [it for it in body if place in ast.walk(it)]
+        if value is not None and above and target.id not in known:
+            found.setdefault(target.id, (above[0], f"{target.id} = {ast.unparse(value)}"))
+    return found
+
+
+def _keep_known(value: ast.expr, known: Collection[str]) -> ast.expr | None:
+    """Return an expression if the port knows all its names, or the branch of it that the port knows."""
+    names = {one.id for one in ast.walk(value) if isinstance(one, ast.Name)}
+    if names <= {*known, "self"}:
+        return value
+    branches = (value.body, value.orelse) if isinstance(value, ast.IfExp) else ()
+    return next(filter(None, (_keep_known(one, known) for one in branches)), None)
+
+
+def _list_fields(function: Any, donors: Sequence[Donor]) -> dict[str, list[str]]:
+    """Return the attributes that the reference reads of objects that a function of the port takes too."""
+    given = getattr(function, "args", None)
+    names = {one.arg for one in given.args} - {"self"} if given else set()
+    found: dict[str, dict[str, None]] = {}
+    for donor in donors:
+        for node in ast.walk(donor.function):
+            holder, _, last = dotted(node).rpartition(".")
+            if holder in names:
+                found.setdefault(holder, {})[last] = None
+    return {holder: [*held] for holder, held in found.items()}
+
+
+def _list_switches(function: Any) -> list[str]:
+    """Return the parameters of a function that are True, False or None unless they are given."""
+    given = getattr(function, "args", None)
+    pairs = zip(reversed(given.args), reversed(given.defaults), strict=False) if given else ()
+    return [
+        one.arg
+        for one, value in pairs
+        if isinstance(value, ast.Constant)
+        and (value.value is None or isinstance(value.value, bool))
+    ]
 
 
 def _list_unmet(

@@ -13,12 +13,12 @@ from reprod_align.explain.scope import Region, Scope, list_sites
 
 Texts = Mapping[str, str]
 """file -> its text"""
-SAID = ("tie", "setting", "reference")
+SAID = ("tie", "setting", "reference", "definition")
 """the rows that say what the reference says: of 73 mutants, 9 in 10 edits that mend are theirs"""
 _LACKING = ("missing-call", "missing-statement")
-_HANDED = ("mask", "repeat", "unpacking")
+_HANDED = ("mask", "mask-sense", "repeat", "unpacking", "stock-dropout", "switch")
 """what is handed on at a place may decide what differs at another one"""
-_FEW = ("statement-order", "operator", "function", "order", "number")
+_FEW = ("statement-order", "field", "operator", "function", "order", "number", "form")
 """rows of few candidates for a statement: they are tried before those of many"""
 _MANY = ("surplus-statement", "surplus", "argument", "elsewhere", "name", "missing-summand")
 _REST = (*_HANDED, "unread", "condition", *_FEW, *_MANY)
@@ -80,11 +80,16 @@ class Files:
 
 
 def list_texts(
-    files: Files, scope: Scope, texts: Texts, near_only: bool = False, is_sure: bool = False
+    files: Files,
+    scope: Scope,
+    texts: Texts,
+    near_only: bool = False,
+    is_sure: bool = False,
+    raises: bool = False,
 ) -> Iterator[tuple[Trial, dict[str, str]]]:
     """Yield the candidates with the texts that they make, each text once; see `list_trials`."""
     tried = set[tuple[str, int, int, str]]()
-    for trial in list_trials(files, scope, texts, near_only, is_sure):
+    for trial in list_trials(files, scope, texts, near_only, is_sure, raises):
         edit = trial.candidate.edit
         key = trial.file, edit.start, edit.end, edit.text
         if key not in tried:
@@ -93,13 +98,19 @@ def list_texts(
 
 
 def list_trials(
-    files: Files, scope: Scope, texts: Texts, near_only: bool = False, is_sure: bool = False
+    files: Files,
+    scope: Scope,
+    texts: Texts,
+    near_only: bool = False,
+    is_sure: bool = False,
+    raises: bool = False,
 ) -> Iterator[Trial]:
     """Yield the candidates of all regions, what the reference says first, near the finding's line first.
 
     near_only: that line is known from the calls; elsewhere only what the reference says and the rows of
     few candidates are tried. is_sure: the
-    call at that line is proven to be the one that differs; else a condition may have led there.
+    call at that line is proven to be the one that differs; else a condition may have led there. raises:
+    that line raises: the form of what it is given may be another one.
     """
     known: dict[Region, list[Site]] = {}
 
@@ -118,6 +129,7 @@ def list_trials(
     near += [*_list_callers(scope, inner, sites_of)]
     rounds: list[tuple[Sequence[str], Sequence[Region] | None]] = [(SAID, None)]
     rounds += [(_LACKING + _REST, None)] if is_sure else []
+    rounds += [(("switch", *_FEW, "surplus"), None)] if raises else []
     rounds += [(SAID, inner), (_HANDED, every)]
     rounds += [(("unread", "condition"), inner), (_LACKING + _REST, None)]
     rounds += [(_LACKING, inner), *(((row,), inner) for row in _FEW)]

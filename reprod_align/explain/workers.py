@@ -57,6 +57,7 @@ def try_in_order(
     tasks: gives the same tasks whenever it is called. prepare: called in each copy first. patience:
     seconds of a processor for one task, so that a busy machine ends none; where nothing is computed, as
     in a deadlock, many times as long. Where processes can't be copied, the tasks run in this one.
+    Raises RuntimeError if `tasks` raises.
     """
     if not hasattr(os, "fork"):
         yield from ((number, work(task)) for number, task in enumerate(tasks()))
@@ -95,6 +96,8 @@ def _collect(
             worker.next += worker.step
             _start(worker, tasks, work, prepare, patience)
         elif answer[0] == _END:
+            if answer[1] is not None:
+                raise RuntimeError(f"listing what to try: {answer[1]}")
             ends.add(worker.next)
         else:
             known[answer[0]] = answer[1]
@@ -121,13 +124,22 @@ def _start(
         _limit_memory(worker.step)
         prepare()
         with os.fdopen(writing, "wb") as out:
-            for number, task in enumerate(tasks()):
+            for number, task in enumerate(_list_all(tasks, out)):
                 if number >= worker.next and number % worker.step == worker.first:
                     _limit_time(patience)
                     _write(out, number, pickle.dumps(work(task)))
             _write(out, _END, pickle.dumps(None))
     finally:
         os._exit(0)
+
+
+def _list_all(tasks: Callable[[], Iterable[Task]], out: BinaryIO) -> Iterator[Task]:
+    """Yield the tasks; what listing them raises, which no other copy would get past, is told."""
+    try:
+        yield from tasks()
+    except Exception as error:
+        _write(out, _END, pickle.dumps(f"{type(error).__name__}: {error}"))
+        raise
 
 
 def _write(out: BinaryIO, number: int, content: bytes) -> None:

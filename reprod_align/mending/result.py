@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from difflib import unified_diff
+from difflib import SequenceMatcher, unified_diff
 from pathlib import Path
 
 from reprod_align.base.files import as_json
@@ -43,9 +43,23 @@ class Mend:
 
     def __str__(self) -> str:
         """Return the edit in one line."""
-        before, after = (" ".join(text.split()) for text in (self.before, self.after))
+        before, after = _keep_changed_lines(self.before, self.after)
+        if not before:
+            return f"{self.where}: `{after}` is added"
         made = f"becomes `{after}`" if after else "is taken out"
         return f"{self.where}: `{before}` {made}"
+
+
+def _keep_changed_lines(before: str, after: str) -> tuple[str, str]:
+    """Return two texts in a line each, of long ones the lines in which they differ."""
+    lines = [[" ".join(line.split()) for line in text.splitlines()] for text in (before, after)]
+    codes = SequenceMatcher(None, *lines, autojunk=False).get_opcodes()
+    changed = [code[1:] for code in codes if code[0] != "equal"]
+    first = " … ".join(" ".join(lines[0][start:end]) for start, end, _, _ in changed if start < end)
+    second = " … ".join(
+        " ".join(lines[1][start:end]) for _, _, start, end in changed if start < end
+    )
+    return first, second
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from reprod_align.explain.trials import BUDGETS, SAID, Texts, Trial, list_texts
 from reprod_align.explain.workers import try_in_order
 from reprod_align.mending.bench import Bench, Fault, Outcome
 from reprod_align.model.backward import Projection
-from reprod_align.model.side import Inputs, ModelFailure
+from reprod_align.model.side import Inputs, ModelFailure, ModelInfo
 from reprod_align.randomness import KeyedDraws
 from reprod_align.report import Suggestion
 
@@ -99,10 +99,30 @@ class RunProbe:
             return False
 
 
+@dataclass(frozen=True)
+class WeightsProbe:
+    """A port whose weights have another place, shape or tie: they are the constructors'."""
+
+    bench: Bench
+    described: ModelInfo
+    """the port as it is"""
+
+    def may_mend(self, texts: Texts) -> bool:
+        """Tell whether the port that is made with these texts has other modules, settings or weights."""
+        try:
+            with self.bench.port_with(texts) as port:
+                return port.describe() != self.described
+        except Exception:  # of what makes the port
+            return False
+
+
 def make_probe(
     bench: Bench, texts: Texts, fault: Fault, before: Outcome
-) -> Probe | RunProbe | None:
-    """Return the quick look at a fault that a pass in eval mode shows; None where there is none."""
+) -> Probe | RunProbe | WeightsProbe | None:
+    """Return the quick look at a fault that shows in eval mode or before; None where there is none."""
+    if fault[0] == "weights" and bench.pair.copy_weights:
+        with bench.port_with(texts) as port:
+            return WeightsProbe(bench, port.describe())
     if fault[0] not in ("forward", "backward"):
         return None
     if not before.ran:
@@ -164,7 +184,8 @@ def find_edit(
     given = None if known is None else _make_trial(bench, texts, known)
 
     def list_most() -> Iterator[tuple[Trial, Texts]]:
-        return islice(_list_with(given, bench, texts, scope), budget.runs)
+        every = list_texts(bench.files, scope, texts, raises=not before.ran)
+        return islice(_list_with(given, every, bench, texts), budget.runs)
 
     def work(task: tuple[Trial, Texts]) -> tuple[Trial, Outcome, float]:
         looks = probe is None or probe.may_mend(task[1])
@@ -196,13 +217,13 @@ def find_edit(
 
 
 def _list_with(
-    known: Trial | None, bench: Bench, texts: Texts, scope: Scope
+    known: Trial | None, rest: Iterable[tuple[Trial, Texts]], bench: Bench, texts: Texts
 ) -> Iterator[tuple[Trial, Texts]]:
-    """Yield the candidates; `known` first if the reference says it, else before all that it does not say.
+    """Yield the candidates of `rest`, and `known` before all that the reference does not say.
 
-    A port that is made anew allows more than the live one in which `known` was found.
+    If the reference says it, it comes first. A port that is made anew allows more than the live
+    one in which `known` was found.
     """
-    rest = list_texts(bench.files, scope, texts)
     for trial, made in rest:
         if known is not None and (known.candidate.kind in SAID or trial.candidate.kind not in SAID):
             yield known, bench.files.apply(texts, known)

@@ -14,7 +14,9 @@ from reprod_align.explain.donor import (
 import pytest
 
 TORCH = list_imports(
-    ast.parse("import torch\nfrom torch import nn\nimport torch.nn.functional as F")
+    ast.parse(
+        "import torch\nfrom functools import partial\nfrom torch import nn\nimport torch.nn.functional as F"
+    )
 )
 PADDLE = list_imports(
     ast.parse("import paddle\nimport paddle.nn as nn\nimport paddle.nn.functional as F")
@@ -36,6 +38,8 @@ WORDS = {
     "nn.ReLU(inplace=True)": "nn.ReLU()",
     "torch.optim.AdamW(p, lr=0.1)": "paddle.optimizer.AdamW(p, learning_rate=0.1)",
     "torch": "paddle",
+    "torch.fft.fftn(x, dim=(1, 2))": "paddle.fft.fftn(x, axes=(1, 2))",
+    "partial(torch.fft.fftn, dim=1)": "lambda *given: paddle.fft.fftn(*given, axes=1)",
     "torch.zeros(2, dtype=torch.long)": "paddle.zeros(2, dtype=paddle.int64)",
 }
 

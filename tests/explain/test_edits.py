@@ -38,7 +38,7 @@ CASES = {
     "number": ("y = x * 0.5", "", {}, "number", "y = x * 1.0"),
     "number, negative": ("y = f(x, -2)", "", {}, "number", "y = f(x, -1)"),
     "number, of the reference": ("y = x * 2.0", "", {"numbers": [0.125]}, "number", "y = x * 0.125"),
-    "switch": ("y = f(x, True)", "", {}, "number", "y = f(x, False)"),
+    "switch, a constant": ("y = f(x, True)", "", {}, "number", "y = f(x, False)"),
     "operator": ("y = a - b", "", {}, "operator", "y = a + b"),
     "operator, a sign": ("y = -a", "", {}, "operator", "y = a"),
     "operator, precedence": ("y = (a + b) * c", "", {}, "operator", "y = ((a * b)) * c"),
@@ -83,6 +83,31 @@ CASES = {
     "missing statement": (
         "y = f(x)", "", {"missing": ast.parse("x = g(x)").body}, "missing-statement",
         "x = g(x)\ny = f(x)"),
+    "mask, infinite": (
+        "y = full(s, -float('inf'))", "", {}, "mask", "y = full(s, -10000.0)"),
+    "mask of 1 for what counts": (
+        "mask = mask.unsqueeze(1)", "", {}, "mask-sense", "mask = (1 - mask.unsqueeze(1)) * -10000.0"),
+    "mask of 1 for what counts, a factor": (
+        "mask = mask.unsqueeze(1) * -1e4", "", {}, "mask-sense", "mask = (1 - mask.unsqueeze(1)) * -1e4"),
+    "switch": (
+        "y = f(x, return_dict=return_dict)", "", {"switches": ["return_dict"]}, "switch",
+        "y = f(x, return_dict=True)"),
+    "dropout in a stock layer": (
+        "self.mid = N(4)", "", {"dropouts": ["bert.mid.drop"]}, "stock-dropout",
+        "self.mid = N(4)\nself.mid.drop.p = 0.0"),
+    "dropout in the layers of a stack": (
+        "self.mid = N(4)", "", {"dropouts": ["mid.layers.0.drop"]}, "stock-dropout",
+        "self.mid = N(4)\nfor layer in self.mid.layers:\n    layer.drop.p = 0.0"),
+    "setting of a configuration": (
+        "y = N(4 * c.width)", "", {"fields": {"c": ["inner_width"]}}, "field", "y = N(c.inner_width)"),
+    "form, an element": ("y = f(x)", "", {}, "form", "y = f(x[0])"),
+    "form, another axis": ("y = f(x) * w[i]", "", {}, "form", "y = f(x) * w[i].unsqueeze(-1)"),
+    "form, a dtype": ("y = where(m[:, 1], a)", "", {}, "form", "y = where(m[:, 1].astype(\"bool\"), a)"),
+    "form, the first token of another element": ("y = x[1]", "", {}, "form", "y = x[0][:, 0]"),
+    "surplus element": ("return x, None", "", {}, "surplus", "return x"),
+    "several statements in place of one": (
+        "p = s(m) - 1", "p = s(m)", {"after": ast.parse("p = p * m - 1\nq = p").body}, "missing-statement",
+        "p = s(m)\np = p * m - 1"),
     "missing summand, taken away": (
         "y = f(x)", "", {"names": ["x"]}, "missing-summand", "y = f(x) - x"),
     "missing summand": ("y = f(x)", "", {"names": ["x"]}, "missing-summand", "y = f(x) + x"),
@@ -111,7 +136,26 @@ def test_a_call_is_offered_first_where_the_value_is_made() -> None:
 
 
 def test_each_kind_has_a_case() -> None:
-    assert {case[3] for case in CASES.values()} == set(ROWS)
+    assert {case[3] for case in CASES.values()} | {"definition"} == set(ROWS)
+
+
+def test_a_variable_of_the_references_is_defined_where_the_reference_defines_it() -> None:
+    code = Code("def f(x):\n    x = flat( x )\n    return x.reshape([-1, self.n])\n")
+    first, last = code.tree.body[0].body
+    donor = ast.parse("return x.reshape([-1, n])").body[0]
+    site = Site(code, last, donor, given={"n": (first, "n = x.shape[1]")})
+    made = [code.splice([one.edit]) for one in list_candidates(site, ["definition"])]
+    assert (
+        "def f(x):\n    n = x.shape[1]\n    x = flat( x )\n    return x.reshape([-1, n])\n" in made
+    )
+
+
+def test_a_switch_is_set_at_all_places_at_once() -> None:
+    text = "def f(x, d=None):\n    x = g(x, d=d)  # one\n    return h(x, d=d)\n"
+    code = Code(text)
+    site = Site(code, code.tree.body[0].body[0], switches=["d"])
+    made = [code.splice([one.edit]) for one in list_candidates(site, ["switch"])]
+    assert text.replace("d=d", "d=True") in made and text.replace("d=d", "d=True", 1) in made
 
 
 def test_a_text_is_offered_once_and_never_as_it_is() -> None:

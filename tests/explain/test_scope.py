@@ -4,7 +4,11 @@ from importlib import import_module
 from pathlib import Path
 
 from reprod_align.explain.code import Code
+from reprod_align.explain.edits import Site
 from reprod_align.explain.scope import (
+    Donor,
+    Region,
+    Scope,
     Sources,
     find_around,
     find_named,
@@ -171,3 +175,57 @@ def test_a_forward_that_is_written_elsewhere_may_be_edited_and_has_its_module(
     assert find_owner(port, "block", file, outer) == ""
     assert find_owner(port, "block", file, 1) is None
     assert find_owner(port, "block", "other.py", block) is None
+
+
+TORCH_CLASS = """
+class Net(Module):
+    def __init__(self, config):
+        self.dense = nn.Linear(config.width, config.inner_width)
+        self.make_mixer()
+
+    def make_mixer(self):
+        self.mix = partial(torch.fft.fftn, dim=1)
+
+    def forward(self, x, other=None):
+        count = x.shape[1] if x is not None else other.shape[1]
+        x = self.flat(x)
+        return x.view(-1, count)
+"""
+PADDLE_CLASS = """
+class Net(Layer):
+    def __init__(self, config):
+        self.dense = nn.Linear(config.width, 4 * config.width)
+        self.mix = paddle.fft.fftn
+
+    def forward(self, x, full=None, rate=0.1):
+        x = self.flat(x)
+        return x.reshape([-1, self.count])
+"""
+
+
+def sites_of(name: str) -> list[Site]:
+    """Return the statements of a method of the port, beside the reference's class."""
+    held = Code(TORCH_CLASS).tree.body[0]
+    imports = {"torch": "torch", "nn": "torch.nn", "partial": "functools.partial"}
+    donors = [Donor(one, imports) for one in held.body]
+    scope = Scope([], ("", 0), {}, [])
+    return list_sites(scope, Region("port.py", f"Net.{name}", donors), Code(PADDLE_CLASS))
+
+
+def test_a_variable_that_the_port_lacks_comes_with_its_definition() -> None:
+    first, last = sites_of("forward")
+    before, text = last.given["count"]
+    assert before is first.statement and text == "count = x.shape[1]"  # the port knows no `other`
+    assert "x" not in last.given
+
+
+def test_the_references_methods_stand_for_what_the_port_says_in_one() -> None:
+    found = {ast_text(site.statement): ast_text(site.donor) for site in sites_of("__init__")}
+    assert found["self.mix = paddle.fft.fftn"] == (
+        "self.mix = lambda *given: paddle.fft.fftn(*given, axes=1)"
+    )
+
+
+def test_settings_that_the_reference_reads_and_switches_are_known() -> None:
+    assert set(sites_of("__init__")[0].fields["config"]) == {"width", "inner_width"}
+    assert sites_of("forward")[0].switches == ["full"]

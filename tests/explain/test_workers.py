@@ -57,6 +57,17 @@ def test_a_task_that_ends_its_process_fails_alone(
     assert [one and one[0] for one in found] == ["a", FAILED, "b", "c", FAILED]  # type: ignore[index]
 
 
+def test_what_listing_the_tasks_raises_ends_it() -> None:
+    def list_some() -> Iterator[int]:
+        yield from (1, 2)
+        raise TypeError("no body")
+
+    found = try_in_order(list_some, work, lambda: None, 5.0, 2)
+    assert [next(found)[0], next(found)[0]] == [0, 1]
+    with pytest.raises(RuntimeError, match="TypeError: no body"):
+        next(found)
+
+
 def test_a_task_that_sleeps_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reprod_align.explain.workers._LOOK", 0.05)
     monkeypatch.setattr("reprod_align.explain.workers._ASLEEP", 10)

@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from reprod_align.mending.result import make_patch, name_in_patch
+from reprod_align.mending.result import Mend, make_patch, name_in_patch
 
 import pytest
 
@@ -33,3 +33,24 @@ def test_files_are_named_from_the_folder_or_from_that_of_packages(tmp_path: Path
     assert name_in_patch(str(tmp_path / "a" / "b.py"), tmp_path) == "a/b.py"
     assert name_in_patch("/opt/lib/site-packages/pkg/b.py", tmp_path) == "pkg/b.py"
     assert name_in_patch("/elsewhere/b.py", tmp_path) == "b.py"
+
+
+def test_of_a_long_edit_the_lines_that_it_changes_are_shown() -> None:
+    before = "x = flat(x)\n  y = f(x)\n  z = y.reshape([-1, self.n])"
+    after = "n = x.shape[1]\n  x = flat(x)\n  y = f(x)\n  z = y.reshape([-1, n])"
+    edit = Mend("definition", "a.py", 3, before, after, "forward", "", "", 1.0)
+    assert str(edit) == (
+        "a.py:3: `z = y.reshape([-1, self.n])` becomes `n = x.shape[1] … z = y.reshape([-1, n])`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "wanted"),
+    [
+        ("a +\n  b", "a - b", "`a + b` becomes `a - b`"),
+        ("a = b", "", "`a = b` is taken out"),
+        ("a = b", "a = b\n  c = a", "`c = a` is added"),
+    ],
+)
+def test_an_edit_in_one_line(before: str, after: str, wanted: str) -> None:
+    assert str(Mend("name", "a.py", 3, before, after, "forward", "", "", 1.0)).endswith(wanted)

@@ -9,8 +9,13 @@ from reprod_align.explain.scope import Scope, Sources, find_scope
 from reprod_align.explain.trials import list_trials
 from reprod_align.mending import search
 from reprod_align.mending.bench import Outcome
-from reprod_align.mending.search import Probe, RunProbe, find_edit, make_probe
-from reprod_align.traces.recorder import ModuleCall
+from reprod_align.mending.search import (
+    Probe,
+    RunProbe,
+    WeightsProbe,
+    find_edit,
+    make_probe,
+)
 from tests.mending.pairs import FAULTS, open_bench, write_pair
 
 import pytest
@@ -73,6 +78,38 @@ def test_of_a_port_that_raises_only_what_runs_is_judged(tmp_path: Path) -> None:
         assert isinstance(probe, RunProbe) and not before.ran
         assert probe.may_mend({str(path): right})
         assert not probe.may_mend({str(path): right.replace("axis=-2", "axis=7")})
+
+
+def test_of_a_tie_that_is_missing_only_what_makes_another_port_is_judged(tmp_path: Path) -> None:
+    path = write_pair(tmp_path)
+    fault = ("weights", "proj.weight", "")
+    with open_bench(path) as bench:
+        text = bench.files.read(str(path), {})
+        probe = make_probe(bench, {}, fault, Outcome(ran=True))
+        assert isinstance(probe, WeightsProbe)
+        made = "self.proj = nn.Linear(6, 6)"
+        port, tie = text.rindex(made), f"{made}\n            self.proj.weight = self.query.weight"
+        assert probe.may_mend({str(path): text[:port] + text[port:].replace(made, tie)})
+        assert not probe.may_mend({str(path): text.replace("axis=-1", "axis=-2")})
+        assert not probe.may_mend({str(path): text[:port] + text[port:].replace(made, "0 / 0")})
+
+
+def test_of_a_port_that_raises_the_form_of_values_is_tried_early(tmp_path: Path) -> None:
+    path = write_pair(tmp_path, "an axis")
+    path.write_text(path.read_text().replace("axis=-2", "axis=9"))
+    with open_bench(path) as bench:
+        report, before = bench.judge_fully({}), bench.judge({})
+        port = bench.make_port()
+        scope = find_scope(report.findings[0], bench.reference, port, report.pairs, Sources())
+        kinds = [
+            [it.candidate.kind for it in list_trials(bench.files, scope, {}, raises=raises)]
+            for raises in (True, False)
+        ]
+        assert report.findings[0].kind == "port-raises"
+        assert kinds[0].index("form") < kinds[1].index("form")
+        found = find_edit(bench, {}, scope, next(iter(before.faults)), before, []).found
+        assert found is not None
+        assert "axis=-1" in bench.files.apply({}, found)[str(path)]
 
 
 def test_an_edit_that_mends_passes_and_one_that_does_not_is_turned_down(tmp_path: Path) -> None:
