@@ -150,7 +150,8 @@ class Outcome:
         """Tell whether a fault of `before` is gone and none is new but of a later stage.
 
         mended: faults that earlier edits have mended, none of which may come back. uncovers: another
-        value may differ at the same place, as if the first one had hidden it. Where a module that was
+        value may differ at the same place, as if the first one had hidden it, and any that a port which
+        raised has hidden. Where a module that was
         called is called no more, nothing is mended, nor where an output is judged no more; a module that
         is called now may differ itself.
         """
@@ -167,7 +168,11 @@ class Outcome:
         return all(
             one in before.faults
             or one[1] in anew
-            or (uncovers and _may_be_hidden_by(one, fault) and math.isfinite(difference))
+            or (
+                uncovers
+                and (not before.ran or _may_be_hidden_by(one, fault))
+                and math.isfinite(difference)
+            )
             or STAGES.index(one[0]) > last
             for one, difference in self.faults.items()
         )

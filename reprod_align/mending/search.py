@@ -4,6 +4,7 @@ A quick look comes first: one forward pass of the port on the reference's number
 pair's judgement takes. What it turns down would not have mended the fault; what it lets pass is judged.
 """
 
+import math
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -55,8 +56,8 @@ class Probe:
         try:
             with self.bench.port_with(texts) as port, ExitStack() as stack:
                 stack.enter_context(port.working("float64", self.bench.widened, at_rest=True))
-                if port.describe().tensors.keys() != self.runner.pairing.paddle.tensors.keys():
-                    return True  # no value is known for a new one: the pair's judgement tells
+                if port.describe().tensors != self.runner.pairing.paddle.tensors:
+                    return True  # no value is known for a new one, or of its new shape
                 runner = replace(self.runner, port=port, moved=set())
                 runner.load_port()
                 pins = ReferencePins(self.run.counterparts, self.run.reference, constants=False)
@@ -195,6 +196,7 @@ def find_edit(
     found = try_in_order(list_most, work, bench.use_one_thread, budget.limit_run(bench.seconds))
     first: Trial | None = None
     other: Trial | None = None
+    fewest = math.inf  # faults behind one that raises: what lets it run in a wrong way adds its own
     last, spent = budget.runs, 0.0
     number = -1
     for number, answer in found:
@@ -207,8 +209,10 @@ def find_edit(
                     return Search(trial, number + 1, spent)
                 if first is None:
                     first, last = trial, min(last, number + _MORE_IN_TRAIN)
-            if other is None and outcome.mends(before, fault, mended, uncovers=True):
+            uncovered = len(outcome.faults)
+            if uncovered < fewest and outcome.mends(before, fault, mended, uncovers=True):
                 other, last = trial, min(last, number + _MORE)
+                fewest = 0 if before.ran else uncovered
             if spent > seconds:
                 break
         if number >= last:

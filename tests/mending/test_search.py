@@ -1,6 +1,7 @@
 """The search: candidates near the finding first, each text once, and the edit that mends."""
 
 import gc
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from reprod_align.mending.search import (
     find_edit,
     make_probe,
 )
+from reprod_align.traces.recorder import ModuleCall
 from tests.mending.pairs import FAULTS, open_bench, write_pair
 
 import pytest
@@ -57,6 +59,47 @@ def test_an_edit_with_which_train_mode_agrees_too_goes_first(
     before = Outcome(False, True, {fault: 0.1})
     assert find(answers).found == "before"
     assert find(answers[:1]).found == "behind"
+
+
+def test_an_edit_that_gives_weights_another_shape_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_pair(tmp_path)
+    right = text = path.read_text()
+    for name in ("query", "key"):
+        made = f"self.{name} = nn.Linear(6, 6)"
+        at = text.rindex(made)
+        text = text[:at] + made.replace("6)", "12)") + text[at + len(made) :]
+    path.write_text(text)
+    with open_bench(path) as bench:
+        bench.files.read(str(path), {})
+        before = bench.judge({})
+        probe = make_probe(bench, {}, next(iter(before.faults)), before)
+        assert isinstance(probe, Probe)
+        assert not probe.may_mend({str(path): text.replace("axis=-1", "axis=-2")})
+        # the look pairs the weights as they were: it may not go on
+        monkeypatch.setattr(search, "replace", lambda *given, **named: pytest.fail("it went on"))
+        assert probe.may_mend({str(path): right})
+
+
+def test_behind_a_port_that_raised_the_edit_that_leaves_least_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fault, hidden = ("forward", "net", "it raises"), ("forward", "mask", "its output")
+    own = ("forward", "net", "its output")
+    answers = [
+        ("wrong", Outcome(False, True, {own: 0.1, hidden: 0.1}), 0.0),
+        ("right", Outcome(False, True, {hidden: 0.1}), 0.0),
+        ("raises too", Outcome(False, False, {fault: math.inf}), 0.0),
+    ]
+    monkeypatch.setattr(search, "make_probe", lambda *given: None)
+    monkeypatch.setattr(search, "try_in_order", lambda *rest: enumerate(answers))
+    bench: Any = SimpleNamespace(seconds=0.0, use_one_thread=None)
+    raised = Outcome(False, False, {fault: math.inf})
+    scope = Scope([], ("", 0), {}, [])
+    assert search.find_edit(bench, {}, scope, fault, raised, []).found == "right"
+    ran = Outcome(False, True, {fault: 0.1})
+    assert search.find_edit(bench, {}, scope, fault, ran, []).found is None
 
 
 def test_no_edit_counts_after_which_an_output_is_held_against_nothing() -> None:
