@@ -71,8 +71,9 @@ class _Translator(ast.NodeTransformer):
         made = self.generic_visit(node)
         if bound and isinstance(made, ast.Call):
             given = ast.Starred(ast.Name("given", ast.Load()), ast.Load())
-            called = ast.Call(made.args[0], [*made.args[1:], given], made.keywords)
-            return ast.Lambda(ast.parse("lambda *given: 0", mode="eval").body.args, called)
+            whole: Any = ast.parse("lambda *given: 0", mode="eval").body
+            whole.body = ast.Call(made.args[0], [*made.args[1:], given], made.keywords)
+            return whole
         if not isinstance(node.func, ast.Attribute) or not isinstance(made, ast.Call):
             return made
         own = node.func.attr if isinstance(node.func, ast.Attribute) else ""

@@ -169,14 +169,13 @@ def _list_stock_dropouts(port: Side, lone: Collection[str]) -> Iterator[str]:
     modules = dict(local.fw.modules(local.model)) if local is not None else {}
     known: set[str] = set()
     for name in sorted(lone):
-        above = modules.get(parent(name))
-        if "Dropout" in type(modules.get(name)).__name__ and type(above).__module__.startswith(
-            "paddle."
-        ):
-            form = ".".join("0" if part.isdigit() else part for part in name.split("."))
-            if form not in known and getattr(modules[name], "p", 0):
-                known.add(form)
-                yield name
+        layer: Any = modules.get(name)
+        is_stock = type(modules.get(parent(name))).__module__.startswith("paddle.")
+        form = ".".join("0" if part.isdigit() else part for part in name.split("."))
+        rate = getattr(layer, "p", None)
+        if rate and "Dropout" in type(layer).__name__ and is_stock and form not in known:
+            known.add(form)
+            yield name
 
 
 def _list_parameters(port: Side, path: str) -> dict[str, list[str]]:
@@ -556,11 +555,12 @@ def _list_given(
     body = function.body if isinstance(function, Function) else ()
     for at, one in enumerate(donors):
         target = one.targets[0] if isinstance(one, ast.Assign) else None
-        value = _keep_known(one.value, known) if isinstance(target, ast.Name) else None
-        place = next((statements[i] for i, j in met if j > at), None)
-        above = [it for it in body if place in ast.walk(it)]
-        if value is not None and above and target.id not in known:
-            found.setdefault(target.id, (above[0], f"{target.id} = {ast.unparse(value)}"))
+        if isinstance(target, ast.Name) and target.id not in known:
+            value = _keep_known(one.value, known)
+            after = {statements[i] for i, j in met if j > at}
+            place = next((it for it in body if after.intersection(ast.walk(it))), None)
+            if value is not None and place is not None:
+                found.setdefault(target.id, (place, f"{target.id} = {ast.unparse(value)}"))
     return found
 
 

@@ -52,13 +52,11 @@ class Mend:
 
 def _keep_changed_lines(before: str, after: str) -> tuple[str, str]:
     """Return two texts in a line each, of long ones the lines in which they differ."""
-    lines = [[" ".join(line.split()) for line in text.splitlines()] for text in (before, after)]
-    codes = SequenceMatcher(None, *lines, autojunk=False).get_opcodes()
+    old, new = ([" ".join(line.split()) for line in text.splitlines()] for text in (before, after))
+    codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     changed = [code[1:] for code in codes if code[0] != "equal"]
-    first = " … ".join(" ".join(lines[0][start:end]) for start, end, _, _ in changed if start < end)
-    second = " … ".join(
-        " ".join(lines[1][start:end]) for _, _, start, end in changed if start < end
-    )
+    first = " … ".join(" ".join(old[start:end]) for start, end, _, _ in changed if start < end)
+    second = " … ".join(" ".join(new[start:end]) for _, _, start, end in changed if start < end)
     return first, second
 
 
