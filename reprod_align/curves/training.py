@@ -21,7 +21,7 @@ data. It may also define
     def logs(reference, other): ...             is called first, with the paths of the two logs
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -31,10 +31,10 @@ from typing import Any, Final
 from reprod_align.backends.recipes import OptimizerState
 from reprod_align.base import FRAMEWORKS, Framework
 from reprod_align.base.blocks import Array
-from reprod_align.base.tree import replace
+from reprod_align.base.tree import leaves, replace
 from reprod_align.errors import ReprodError, first_line
 from reprod_align.match import TensorPair
-from reprod_align.model import Inputs, Trace, check_inputs
+from reprod_align.model import Inputs, Trace, check_inputs, name_inputs
 from reprod_align.pair.file import PairFile
 from reprod_align.randomness import Draws, KeyedDraws, Shape, SharedRandom
 
@@ -184,9 +184,7 @@ class TrainingSide:
         return kept
 
     def _compute_loss(self, output: Any) -> Any:
-        targets = replace(
-            self._targets, lambda value: isinstance(value, np.ndarray), self._make_tensor
-        )
+        targets = replace(self._targets, _is_array, self._make_tensor)
         return self.functions.loss(output, targets)
 
     def _make_tensor(self, _: str, array: Array) -> Any:
@@ -318,20 +316,12 @@ def describe_difference(
 
 def _collect_arrays(batch: TrainingBatch) -> dict[str, Array]:
     inputs, targets = batch
-    named = dict(inputs) if isinstance(inputs, Mapping) else dict(enumerate(inputs))
-    found = {f"input {name}": array for name, array in named.items()}
-    return found | dict(_name_arrays(targets, "targets"))
+    found = {f"input {name}": array for name, array in name_inputs(inputs).items()}
+    return found | leaves({"targets": targets}, _is_array)
 
 
-def _name_arrays(value: Any, name: str) -> list[tuple[str, Array]]:
-    if isinstance(value, np.ndarray):
-        return [(name, value)]
-    items: Iterable[tuple[Any, Any]] = ()
-    if isinstance(value, Mapping):
-        items = value.items()
-    elif isinstance(value, (list, tuple)):
-        items = enumerate(value)
-    return [pair for key, one in items for pair in _name_arrays(one, f"{name}[{key}]")]
+def _is_array(value: object) -> bool:
+    return isinstance(value, np.ndarray)
 
 
 def _are_same(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> bool:

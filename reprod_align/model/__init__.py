@@ -18,7 +18,7 @@ from reprod_align.model.side import (
     check_inputs,
     name_inputs,
 )
-from reprod_align.model.source import SourceLine, Wanted
+from reprod_align.model.source import SourceLine
 from reprod_align.model.source.coverage import IdleLines
 from reprod_align.model.store import keep_copy, limit_memory
 from reprod_align.model.trace import Call, Leaf, LeafPair, Trace, pair_leaves
@@ -48,7 +48,6 @@ __all__ = [
     "TensorInfo",
     "Trace",
     "UserFunction",
-    "Wanted",
     "Watch",
     "check_inputs",
     "keep_copy",

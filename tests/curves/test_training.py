@@ -144,7 +144,7 @@ def reordered(step: int) -> Any:
             lambda step: ({"x": X[step - 1]}, Y[step - 1]),
             "PyTorch reads input 0, targets, Paddle input x",
         ),
-        (lambda step: (read(step)[0], {"y": Y[step - 1]}), "Paddle input 0, targets[y]"),
+        (lambda step: (read(step)[0], {"y": Y[step - 1]}), "Paddle input 0, targets.y"),
     ],
 )
 def test_the_difference_is_described(theirs: Any, words: str) -> None:
