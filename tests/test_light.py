@@ -3,6 +3,7 @@
 import ast
 import inspect
 import json
+from pathlib import Path
 
 import reprod_align
 from tests.conftest import run_python
@@ -29,6 +30,19 @@ def test_public_names_are_sorted_and_resolve():
             getattr(reprod_align, name).__name__ if name.islower() else getattr(reprod_align, name)
         )
         assert name in dir(reprod_align)
+
+
+def test_every_listed_name_is_there():
+    for path in Path(reprod_align.__file__).parent.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        given = [node for node in tree.body if isinstance(node, ast.Assign)]
+        listed = [one.value for one in given if ast.unparse(one.targets[0]) == "__all__"]
+        stored = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        stored |= {getattr(node, "name", "") for node in tree.body}
+        imports = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+        stored |= {one.asname or one.name for node in imports for one in node.names}
+        for names in (one for one in listed if isinstance(one, ast.List)):
+            assert {ast.literal_eval(name) for name in names.elts} <= stored, path
 
 
 def test_type_checkers_see_every_public_name():

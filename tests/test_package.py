@@ -32,7 +32,7 @@ def test_an_extra_takes_the_versions_of_the_requirements_and_replaces_no_framewo
     pinned = {name: version for name, _, version in (line.partition("==") for line in lines)}
     extras = PROJECT["optional-dependencies"]
     assert sorted(extras) == [
-        "all", "cluster", "completion", "diff", "docs", "mcp", "paddle", "port", "pytest", "report",
+        "all", "cluster", "completion", "docs", "mcp", "paddle", "port", "pytest", "report",
         "terminal", "torch", "zoo",
     ]  # fmt: skip
     for extra in extras.values():
@@ -170,7 +170,7 @@ def test_numpy_alone_gives_the_commands_on_files(python: Path, tmp_path: Path) -
         (0, "packed", ("submit", logs, "--output", tmp_path / "x.zip")),
         (0, "x.zip: verified", ("verify", tmp_path / "x.zip")),
         (1, "loss", ("curves", tmp_path / "a.csv", tmp_path / "b.csv")),
-        (2, "pip install safetensors", ("diff", tmp_path / "x.zip", tmp_path / "x.zip")),
+        (2, "not a .safetensors file", ("diff", tmp_path / "x.zip", tmp_path / "x.zip")),
         (0, "batch-norm-momentum", ("api", "--search", "momentum")),
         (1, "pip install torch scipy", ("doctor",)),
         (0, "run_all.py", ("new", tmp_path / "mine")),

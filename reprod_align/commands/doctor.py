@@ -71,7 +71,7 @@ PROBES = (
         "install Python 3.11 or newer",
     ),
     HealthCheck(
-        "numpy: compare, verify, submit, curves",
+        "numpy: compare, diff, verify, submit, curves",
         "import numpy; print(numpy.__version__)",
         "pip install numpy",
     ),
@@ -108,12 +108,6 @@ PROBES = (
         _PAIR,
         "pair --torch-python PATH --paddle-python PATH takes an interpreter for each; or install the CPU "
         "build of one of the two: GPU builds often cannot be imported together",
-    ),
-    HealthCheck(
-        "safetensors: diff",
-        "import safetensors; print(safetensors.__version__)",
-        "pip install safetensors",
-        optional=("safetensors",),
     ),
     HealthCheck(
         "jinja2 and matplotlib: pages of --report",

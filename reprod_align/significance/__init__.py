@@ -32,7 +32,7 @@ __all__ = [
     "compare_predictions",
     "compare_runs",
     "compare_seeds",
-    "student_interval",
+    "find_student_interval",
 ]
 
 

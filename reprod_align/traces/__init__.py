@@ -18,7 +18,6 @@ from reprod_align.base.blocks import Array, read_blocks
 from reprod_align.base.files import write_tensors
 from reprod_align.errors import ReprodError, explain_absence
 from reprod_align.traces.sketch import LENGTH, LONG_LENGTH, PARTS, STATISTICS, group_rows
-from reprod_align.weights import read_tensors
 
 import numpy as np
 
@@ -151,6 +150,8 @@ def load_trace(path: str | os.PathLike[str]) -> RecordedTrace:
     """
     if not Path(path).is_file():
         raise explain_absence(Path(path))
+    from reprod_align.weights import read_tensors  # recording needs none of it
+
     arrays, metadata = read_tensors(Path(path), leave_from=_LARGE)
     try:
         return _trace(_check_content(metadata, arrays), arrays)
