@@ -24,6 +24,7 @@ from reprod_align.alignment.pair_models import pair_models, share_draws
 from reprod_align.alignment.pairing import Pairing, make_pairing
 from reprod_align.alignment.runner import Runner, shake
 from reprod_align.alignment.unjudged import contradicts_itself, note_kernels, watch_lines
+from reprod_align.base import take_reference
 from reprod_align.base.text import shorten
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.store import limit_memory
@@ -65,12 +66,12 @@ _NAMED = 6  # places in one remark
 
 @with_arguments_of(make_pair)
 def align(*given: Any, **named: Any) -> Report:
-    """Compare a PyTorch model with its Paddle port, and say where they diverge and why.
+    """Compare a model with its port to the other framework, and say where they diverge and why.
 
     {arguments}
 
     Both models are given back as they came. Raises ReprodError if an argument can't be what it
-    should be, or if the PyTorch side itself fails.
+    should be, or if the reference itself fails.
     """
     return compare_pair(make_pair(*given, **named))
 
@@ -78,10 +79,15 @@ def align(*given: Any, **named: Any) -> Report:
 def compare_pair(pair: PairSpec) -> Report:
     """Return the report of `align` on a pair. Raises ReprodError as `align` does."""
     pair.check()
-    with limit_memory(pair.memory), watch_lines(pair.reference, pair.port) as note_idle:
+    with ExitStack() as stack:
+        stack.enter_context(take_reference(pair.framework))
+        stack.enter_context(limit_memory(pair.memory))
+        note_idle = stack.enter_context(watch_lines(pair.reference, pair.port))
         report = judge_beyond_kernels(pair, judge_in_float64(pair))
         note_idle(report)
     note_rounded(report)
+    if pair.framework == "paddle":
+        report.take_paddle_as_reference()
     return report
 
 
@@ -103,13 +109,14 @@ def judge_beyond_kernels(pair: PairSpec, report: Report) -> Report:
     """
     found = [one for one in report.findings if one.stage == "forward"]
     further = any(one.batches for one in found)
-    if not found or not contradicts_itself(pair.reference, pair.inputs, further):
+    torch = pair.reference if pair.framework == "torch" else pair.port
+    if not found or not contradicts_itself(torch, pair.inputs, further):
         return report
-    pair.reference.mend_kernels(True)
+    torch.mend_kernels(True)
     try:
         again = judge_in_float64(pair)
     finally:
-        noted = pair.reference.mend_kernels(False)
+        noted = torch.mend_kernels(False)
     note_kernels(again, noted)
     return again
 
@@ -140,7 +147,7 @@ def _judge_in(
 
 
 def _judge_otherwise(pair: PairSpec, error: ModelFailure) -> Report:
-    """Judge a pair whose PyTorch side does not run in float64 as it is."""
+    """Judge a pair whose reference does not run in float64 as it is."""
     if pair.reference.asked_float32:
         with suppress(ModelFailure):
             report = _judge_in(pair, "float64", throughout=True)

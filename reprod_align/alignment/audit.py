@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from reprod_align import api
 from reprod_align.api.entry import Convention
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.text import count
 from reprod_align.model.settings import (
     FIXED_SETTINGS,
@@ -107,10 +108,14 @@ def _compare_layers(torch: ModuleSettings, paddle: ModuleSettings) -> list[Setti
     if not torch.kind or not paddle.kind:
         return _compare_attributes(torch, paddle)
     if torch.kind != paddle.kind and not _may_coincide(torch, paddle):
-        message = f"kind: {_describe_kind(torch)} in PyTorch, {_describe_kind(paddle)} in Paddle"
+        message = (
+            f"kind: {_describe_kind(torch)} in {REFERENCE}, {_describe_kind(paddle)} in {PORT}"
+        )
         return [SettingDifference("kind", torch.kind, paddle.kind, message)]
     return [
-        _setting_difference(paddle, name, torch.values[name], paddle.values[name])
+        _setting_difference(
+            PORT.choose(torch, paddle), name, torch.values[name], paddle.values[name]
+        )
         for name in torch.values
         if name in paddle.values and not _equal(torch.values[name], paddle.values[name])
     ]
@@ -173,11 +178,11 @@ def _is_number(value: Any) -> bool:
 
 
 def _setting_difference(
-    paddle: ModuleSettings, name: str, torch_value: Any, paddle_value: Any
+    in_paddle: ModuleSettings, name: str, torch_value: Any, paddle_value: Any
 ) -> SettingDifference:
-    convention, entry = _convention(paddle.kind, name)
+    convention, entry = _convention(in_paddle.kind, name)
     doubt = convention.doubt
-    if paddle.convention:  # the layer writes it as PyTorch does
+    if in_paddle.convention:  # the layer writes it as PyTorch does
         convention, entry = Convention(name), ""
     if name in _DIMENSIONS and not _signs_differ(torch_value, paddle_value):
         doubt = ""
@@ -199,6 +204,10 @@ def _signs_differ(torch_dim: Any, paddle_dim: Any) -> bool:
 def _setting_message(name: str, convention: Convention, torch_value: Any, paddle_value: Any) -> str:
     argument, own = convention.argument, convention.from_torch or _as_it_is
     theirs, ours = _show(torch_value), _show(paddle_value)
+    if PORT.framework == "torch":  # the values are in PyTorch's vocabulary
+        written = theirs if convention.from_torch is None else _show(own(torch_value))
+        written = written if argument in (name, "") else f"{argument}={written}"
+        return f"{name}: Paddle {written}, PyTorch {ours}; set {name}={theirs} in PyTorch"
     if not argument:
         return f"{name}: PyTorch {theirs}, Paddle {ours}, where it cannot be set"
     advice = f"set {argument}={_show(own(torch_value))} in Paddle"
@@ -258,7 +267,7 @@ def _attribute_difference(
     if torch_name != paddle_name:
         theirs, ours = f"{torch_name}={theirs}", f"{paddle_name}={ours}"
     doubt = _attribute_doubt(setting, torch_value, paddle_value)
-    message = f"{setting}: PyTorch {theirs}, Paddle {ours}" + (f" ({doubt})" if doubt else "")
+    message = f"{setting}: {REFERENCE} {theirs}, {PORT} {ours}" + (f" ({doubt})" if doubt else "")
     _, entry = _convention("", setting)
     return SettingDifference(setting, torch_value, paddle_value, message, not doubt, entry)
 
@@ -278,7 +287,7 @@ def _compare_kinds(
     if len(kinds) == 1 and "" not in kinds or kinds == _SAME_STEP:
         return []
     known = "" not in kinds
-    message = f"kind: {torch.class_name} in PyTorch, {paddle.class_name} in Paddle"
+    message = f"kind: {torch.class_name} in {REFERENCE}, {paddle.class_name} in {PORT}"
     message += "" if known else ": of an unknown class only the learning rate can be compared"
     return [OptimizerDifference("kind", torch.kind, paddle.kind, (), (), message, known)]
 
@@ -288,17 +297,16 @@ def _compare_clips(
 ) -> list[OptimizerDifference]:
     if torch.clip is None and paddle.clip is None:
         return []
-    ours = (
-        "does not clip gradients" if paddle.clip is None else f"clips {_describe_clip(paddle.clip)}"
-    )
-    if torch.clip is None:
+    hook, known = PORT.choose((paddle.clip, torch.clip), (torch.clip, paddle.clip))
+    ours = "does not clip gradients" if known is None else f"clips {_describe_clip(known)}"
+    if hook is None:
         message = f"clip: Paddle's optimizer {ours}; PyTorch's side does not"
     else:
         message = (
-            f"clip: PyTorch's optimizer has a {torch.clip['kind']}, which may clip gradients and "
+            f"clip: PyTorch's optimizer has a {hook['kind']}, which may clip gradients and "
             f"cannot be compared; Paddle's optimizer {ours}"
         )
-    conclusive = torch.clip is None
+    conclusive = hook is None
     return [OptimizerDifference("clip", torch.clip, paddle.clip, (), (), message, conclusive)]
 
 
@@ -317,11 +325,11 @@ def _compare_held(
     differences = []
     if paddle_lacks:
         own = tuple(names[name] for name in paddle_lacks)
-        message = f"missing: the Paddle optimizer does not hold {_listed(own)}"
+        message = f"missing: the {PORT} optimizer does not hold {_listed(own)}"
         differences.append(OptimizerDifference("missing", True, False, paddle_lacks, own, message))
     if torch_lacks:
         own = tuple(names[name] for name in torch_lacks)
-        message = f"missing: the PyTorch optimizer does not hold {_listed(torch_lacks)}"
+        message = f"missing: the {REFERENCE} optimizer does not hold {_listed(torch_lacks)}"
         differences.append(OptimizerDifference("missing", False, True, torch_lacks, own, message))
     return differences
 
@@ -356,12 +364,16 @@ def _optimizer_message(
 ) -> str:
     some = f"{_counted(own)} ({_listed(own)})"
     if setting == "weight_decay" and not torch_value:
-        return f"weight_decay: Paddle decays {some} by {_show(paddle_value)} that PyTorch does not"
+        return (
+            f"weight_decay: {PORT} decays {some} by {_show(paddle_value)} that {REFERENCE} does not"
+        )
     if setting == "weight_decay" and not paddle_value:
-        return f"weight_decay: PyTorch decays {some} by {_show(torch_value)} that Paddle does not"
-    argument = api.optimizer_arguments().get(setting, "")
+        return (
+            f"weight_decay: {REFERENCE} decays {some} by {_show(torch_value)} that {PORT} does not"
+        )
+    argument = PORT.choose("", api.optimizer_arguments().get(setting, ""))
     theirs, ours = _word(setting, torch_value), _word(setting, paddle_value)
-    values = f"{theirs} in PyTorch, {ours} in Paddle"
+    values = f"{theirs} in {REFERENCE}, {ours} in {PORT}"
     message = f"{setting}: {values}" + (f" (its {argument})" if argument else "")
     return message if len(own) == held else f"{message}, for {some}"
 

@@ -20,9 +20,11 @@ from reprod_align.alignment.comparing import (
     list_unpaired,
 )
 from reprod_align.alignment.findings import Findings
+from reprod_align.alignment.locating.faults import describe_stop
 from reprod_align.alignment.noise import Judge
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array, magnitude
 from reprod_align.base.difference import Gap, gap
 from reprod_align.base.local import Allowance, judge
@@ -45,7 +47,7 @@ def judge_input_gradients(runner: Runner, findings: Findings, done: Pass) -> Non
     if not any(map(may_have_gradient, given.values())):
         return
     if ours is None or theirs is None:
-        side = "PyTorch" if ours is None else "Paddle"
+        side = str(REFERENCE) if ours is None else str(PORT)
         text = f"the gradients of the inputs: the {side} model raises if they require one"
         findings.leave_unjudged("input gradient", text)
         return
@@ -129,9 +131,9 @@ def _judge(
         return
     text = f"differs, although all else agrees; {found.words}"
     if theirs[name] is None:
-        text = "is stopped in Paddle (detach or stop_gradient) and not in PyTorch"
+        text = describe_stop(PORT, REFERENCE)
     elif ours[name] is None:
-        text = "is stopped in PyTorch (detach or no_grad) and not in Paddle"
+        text = describe_stop(REFERENCE, PORT)
     text = f"the gradient of the input {name} {text}"
     findings.add("backward", "", "", text, found, kind="input-gradient")
 
@@ -154,7 +156,7 @@ def judge_values(runner: Runner, findings: Findings, done: Pass) -> None:
     for found in done.values:
         leaf = done.reference.outputs.get(found.torch_name)
         if leaf is not None and leaf.differentiable:
-            text = f"the gradient through {found.torch_name}: it is no tensor in Paddle"
+            text = f"the gradient through {found.torch_name}: it is no tensor in {PORT}"
             findings.leave_unjudged("gradient", text)
     if not wrong:
         return
@@ -168,7 +170,7 @@ def judge_values(runner: Runner, findings: Findings, done: Pass) -> None:
     again = runner.run_reference(done.training, keep="ends", backward=False)
     for found in wrong:
         if not _is_same(find_value(again, found.torch_name), found.expected):
-            text = f"{found.torch_name} is another one in each run of the PyTorch model"
+            text = f"{found.torch_name} is another one in each run of the {REFERENCE} model"
             findings.leave_unjudged("output", text)
         elif _is_float32(runner, done, found):
             findings.note_float32(f"the output {found.torch_name}", found.gap.relative)
@@ -201,8 +203,8 @@ def _describe(found: ValueGap, done: Pass) -> str:
     mode = " in train mode" if done.training else ""
     name = f"the output {found.torch_name}"
     if found.paddle_name != found.torch_name:
-        name += f" (Paddle: {found.paddle_name})"
-    return f"{name} is {_show(found.actual)} in Paddle and {_show(found.expected)} in PyTorch{mode}"
+        name += f" ({PORT}: {found.paddle_name})"
+    return f"{name} is {_show(found.actual)} in {PORT} and {_show(found.expected)} in {REFERENCE}{mode}"
 
 
 def _show(value: Value) -> str:
@@ -224,7 +226,7 @@ def note_left(pairing: Pairing, findings: Findings, done: Pass) -> None:
         {found.torch_name for found in done.values},
         {found.paddle_name for found in done.values},
     )
-    for framework, left, met in zip(("PyTorch", "Paddle"), sides, names, strict=True):
+    for framework, left, met in zip((str(REFERENCE), str(PORT)), sides, names, strict=True):
         held = {_find_container(name) for name in met} - {""}
         torn = [name for name in left if _find_container(name) in held]
         if torn and not findings.at_stage("forward"):

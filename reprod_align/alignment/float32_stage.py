@@ -10,6 +10,7 @@ from reprod_align.alignment.comparing import WHOLE_ROUNDING, Pass
 from reprod_align.alignment.details import add_float32, add_floor
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.runner import Runner
+from reprod_align.base import REFERENCE
 from reprod_align.base.difference import Gap, gap
 from reprod_align.base.local import measure_ordinary
 from reprod_align.model.side import ModelFailure
@@ -45,7 +46,7 @@ def compare_float32(runner: Runner, findings: Findings, done: Pass) -> None:
     finite = all(np.isfinite(found.difference) for _, found in gaps)
     times, worst = max(gaps, key=lambda one: one[0])
     what, noise = (
-        f"outputs in float32, {times:.1f} x PyTorch's rounding",
+        f"outputs in float32, {times:.1f} x {REFERENCE}'s rounding",
         worst.relative / max(times, 1e-300),
     )
     findings.check("forward", what, worst.relative, finite, noise)
@@ -54,12 +55,12 @@ def compare_float32(runner: Runner, findings: Findings, done: Pass) -> None:
     path, other, found = next(_find_places(runner, done, rounded, port), ("", "", worst))
     if finite:
         findings.remark(
-            f"in float32 {path or 'the model'} rounds {times:.0f} times as much as PyTorch's own "
+            f"in float32 {path or 'the model'} rounds {times:.0f} times as much as {REFERENCE}'s own "
             "float32; in float64 both agree: the formula is equal, but less exact"
         )
     else:
         text = (
-            "in float32 the port overflows or gives NaN where PyTorch's float32 is finite; "
+            f"in float32 the port overflows or gives NaN where {REFERENCE}'s float32 is finite; "
             f"in float64 both agree. {found.words}"
         )
         findings.add("forward", path, other, text, found, kind="float32-overflow")

@@ -42,6 +42,7 @@ from reprod_align.alignment.unjudged import (
     note_unread_rows,
     nothing_finite,
 )
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.text import parent, shorten
 from reprod_align.errors import ReprodError
@@ -369,13 +370,15 @@ def _require_layout(findings: Findings, done: Pass) -> None:
         shapes = ours[pair.expected].array.shape, theirs[pair.actual].array.shape
         if pair.axes is not None:
             text = (
-                f"{name} has its axes in another order: {shapes[0]} in PyTorch, {shapes[1]} in "
-                f"Paddle, the same numbers transposed by {pair.axes}. If that is intended, compare "
+                f"{name} has its axes in another order: {shapes[0]} in {REFERENCE}, {shapes[1]} in "
+                f"{PORT}, the same numbers transposed by {pair.axes}. If that is intended, compare "
                 "a wrapper that transposes it back"
             )
             findings.add("forward", "", "", text, kind="axes-exchanged")
         elif ours.keys() == theirs.keys() and pair.expected != pair.actual:
-            text = f"{name} is PyTorch's output {pair.expected}: the outputs are in another order"
+            text = (
+                f"{name} is {REFERENCE}'s output {pair.expected}: the outputs are in another order"
+            )
             findings.add("forward", "", "", text, kind="outputs-exchanged")
 
 
@@ -434,7 +437,7 @@ def _note_failure(runner: Runner, findings: Findings, error: ModelFailure) -> No
 def _add_failure(findings: Findings, pairing: Pairing, error: ModelFailure) -> None:
     stage = _FAILED_IN.get(error.what, "forward")
     findings.check(stage, PORT_RUNS, np.inf, False)
-    text = f"the Paddle {error.what} raises {error.text}"
+    text = f"the {PORT} {error.what} raises {error.text}"
     around = pairing.find_around(error.path)
     findings.add(stage, around, error.path, text, lines=(None, error.source), kind="port-raises")
 

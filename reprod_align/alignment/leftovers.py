@@ -11,6 +11,7 @@ from reprod_align.alignment.comparing import Pass
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array
 from reprod_align.base.difference import gap
 from reprod_align.base.text import parent, shorten
@@ -25,7 +26,7 @@ import numpy as np
 def add_split_ties(pairing: Pairing, findings: Findings) -> None:
     """Add a finding for each trained parameter that is tied to another in PyTorch alone."""
     for ours, other, theirs in pairing.split_ties:
-        text = (f"tied to {other} in PyTorch, a parameter of its own in Paddle: "
+        text = (f"tied to {other} in {REFERENCE}, a parameter of its own in {PORT}: "
                 "equal at first, they diverge in training")  # fmt: skip
         findings.add("weights", ours, theirs, text, kind="parameter-tied")
 
@@ -39,7 +40,7 @@ def add_leftovers(runner: Runner, findings: Findings) -> None:
     pairing = runner.pairing
     left, (used, extra) = _list_left(pairing), _find_used(runner, *_gradients(runner))
     idle = [t.name for t in left[0] if t not in used]
-    idle += [f"{t.name} (Paddle)" for t in left[1] if t not in extra]
+    idle += [f"{t.name} ({PORT})" for t in left[1] if t not in extra]
     if idle:
         findings.remark(
             f"without a counterpart, and without effect on the outputs: {', '.join(idle)}"
@@ -107,17 +108,17 @@ def _missing(tensor: TensorInfo, pairing: Pairing) -> Finding:
     found = pairing.match
     twin = pairing.paddle.tensors.get(tensor.name)
     if twin is not None and twin.name in found.paddle_left:
-        text = f"its shape is {tensor.shape} in PyTorch and {twin.shape} in Paddle"
+        text = f"its shape is {tensor.shape} in {REFERENCE} and {twin.shape} in {PORT}"
         if twin.shape == tensor.shape:
             text = "not paired with its namesake, since the modules that hold them differ"
         return Finding(
             "weights", tensor.name, twin.name, text, np.inf, 0.0, kind="parameter-unpaired"
         )
-    text = f"{tensor.shape}: the Paddle model has no counterpart of this parameter"
+    text = f"{tensor.shape}: the {PORT} model has no counterpart of this parameter"
     owner = _find_owner(tensor, pairing)
     text += _explain_bias(tensor, owner, pairing)
     if found.paddle_left:
-        text += f"; left in Paddle: {', '.join(found.paddle_left[:6])} (name_map can pair them)"
+        text += f"; left in {PORT}: {', '.join(found.paddle_left[:6])} (name_map can pair them)"
     return Finding("weights", tensor.name, owner, text, np.inf, 0.0, kind="parameter-unpaired")
 
 
@@ -144,17 +145,20 @@ def _explain_bias(tensor: TensorInfo, other: str, pairing: Pairing) -> str:
     if tensor.role != "bias" or not other or f"{other}.bias" in pairing.paddle.tensors:
         return ""
     if pairing.paddle.modules[other].kind:
-        return f"; {other} is made without a bias in Paddle (with bias_attr=False)"
+        argument = PORT.choose("bias", "bias_attr")
+        return f"; {other} is made without a bias in {PORT} (with {argument}=False)"
     return ""
 
 
 def _extra(tensor: TensorInfo, pairing: Pairing) -> Finding:
     """Return the finding for a parameter that PyTorch's model lacks."""
     owners = {theirs: ours for ours, theirs in pairing.match.owners.items()}
-    text = f"{tensor.shape}: the PyTorch model has no counterpart of this Paddle parameter"
+    text = f"{tensor.shape}: the {REFERENCE} model has no counterpart of this {PORT} parameter"
     other = owners.get(tensor.owner, "")
     if tensor.role == "bias" and other:
-        text += f"; {other} is made without a bias in PyTorch (bias=False: set bias_attr=False in Paddle)"
+        theirs, ours = REFERENCE.choose("bias", "bias_attr"), PORT.choose("bias", "bias_attr")
+        text += f"; {other} is made without a bias in {REFERENCE} ({theirs}=False: "
+        text += f"set {ours}=False in {PORT})"
     return Finding("weights", other, tensor.name, text, np.inf, 0.0, kind="parameter-unpaired")
 
 
@@ -216,7 +220,7 @@ def find_cause(name: str, expected: Array, paddle: Weights) -> str:
     """Return what was done to Paddle's weight `name`, where something known was; "" otherwise."""
     actual = paddle[name]
     if not actual.any():
-        return "the weight is all zeros in Paddle: it was not converted"
+        return f"the weight is all zeros in {PORT}: it was not converted"
     for words, made in _mistakes(expected):
         if _equal(made, actual):
             return words
@@ -225,7 +229,7 @@ def find_cause(name: str, expected: Array, paddle: Weights) -> str:
             if other != name and _equal(expected, values):
                 return f"the values that belong here are in {other}"
     scale = _constant_ratio(expected, actual)
-    return f"the weight is {scale:.6g} times PyTorch's" if scale else ""
+    return f"the weight is {scale:.6g} times {REFERENCE}'s" if scale else ""
 
 
 def _mistakes(expected: Array) -> Iterator[tuple[str, Array]]:

@@ -21,6 +21,7 @@ from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.pinning import EndPins, NoWayBack
 from reprod_align.alignment.noise import Noise
 from reprod_align.alignment.runner import Runner
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array
 from reprod_align.base.difference import gap
 from reprod_align.base.local import (
@@ -89,7 +90,9 @@ def effect_on_loss(ours: float, theirs: float) -> str:
         if ours and np.isfinite([ours, theirs]).all()
         else ""
     )
-    return f"loss on each side's own outputs: {ours:.6g} in PyTorch, {theirs:.6g} in Paddle{share}"
+    return (
+        f"loss on each side's own outputs: {ours:.6g} in {REFERENCE}, {theirs:.6g} in {PORT}{share}"
+    )
 
 
 def _holds_scores(pair: LeafPair, array: Array, lone: bool) -> bool:
@@ -166,8 +169,8 @@ def _compare_values(runner: Runner, findings: Findings, reference: Trace, given:
     arrays = [leaf.array for leaf in reference.outputs.values()]
     sides = _collect_sides(runner, reference, given)
     cause = explain_loss(float(ours), float(theirs), arrays, sides)
-    text = (f"the loss of the same outputs is {float(theirs):.9g} in Paddle and "
-            f"{float(ours):.9g} in PyTorch")  # fmt: skip
+    text = (f"the loss of the same outputs is {float(theirs):.9g} in {PORT} and "
+            f"{float(ours):.9g} in {REFERENCE}")  # fmt: skip
     findings.add("loss", "", "", text, found, cause=cause, kind="loss")
     return False
 

@@ -8,6 +8,7 @@ from reprod_align.alignment.layouts import try_alternatives
 from reprod_align.alignment.leftovers import add_differing_weights
 from reprod_align.alignment.pairing import Pairing, make_pairing
 from reprod_align.alignment.runner import SEED, Runner
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.text import is_within
 from reprod_align.errors import ReprodError
 from reprod_align.match import (
@@ -49,8 +50,8 @@ def pair_models(
     weights, described = reference.read_given(), reference.describe()
     first, eval_backward = _run_first(reference, inputs, findings, defer)
     held, model = port.read_given(), port.describe()
-    torch = collect_evidence(described, _modules_called(first), weights, "PyTorch")
-    as_defined = collect_evidence(model, [], held, "Paddle")
+    torch = collect_evidence(described, _modules_called(first), weights, str(REFERENCE))
+    as_defined = collect_evidence(model, [], held, str(PORT))
 
     def pair_in(order: Sequence[str]) -> tuple[Runner, Evidence]:
         paddle = as_defined.reorder_calls(order)
@@ -129,7 +130,7 @@ def _run_first(
         nothing = Projection(only=frozenset())
         trace, backward = reference.run(inputs, False, draws, "all", nothing, anew=True), False
     if not trace.outputs:
-        raise ReprodError("the PyTorch model returns no tensor: nothing can be compared")
+        raise ReprodError(f"the {REFERENCE} model returns no tensor: nothing can be compared")
     return trace, backward
 
 
@@ -223,24 +224,24 @@ def _note_unpaired_outputs(
         left = [at for at in held if at not in paired]
         if container and len(left) < len(held):
             text = (
-                f"{container} holds {len(held)} tensors in PyTorch and {len(held) - len(left)} "
-                f"of them in Paddle: {', '.join(left)} is missing"
+                f"{container} holds {len(held)} tensors in {REFERENCE} and {len(held) - len(left)} "
+                f"of them in {PORT}: {', '.join(left)} is missing"
             )
             findings.add("forward", "", "", text, kind="output-missing")
     idle = {at: found for at in missing if (found := _find_idle(pairing, reference, port, at))}
     for at, (ours, theirs) in idle.items():
         text = (
-            f"PyTorch's output {at or 'itself'} comes from here; the Paddle model has this module and "
+            f"{REFERENCE}'s output {at or 'itself'} comes from here; the {PORT} model has this module and "
             "its weights, does not call it, and has no such output"
         )
         findings.add("forward", ours, theirs, text, kind="output-missing")
     missing = [at for at in missing if at not in idle]
     if missing:
-        text = f"outputs of the PyTorch model without a counterpart: {_list_outputs(missing)}"
+        text = f"outputs of the {REFERENCE} model without a counterpart: {_list_outputs(missing)}"
         findings.leave_unjudged("output", text)
     extra = [at for at in port.outputs if at not in met and reference.values.get(at) is None]
     if extra and pairs:
-        text = f"outputs of the Paddle model without a counterpart: {_list_outputs(extra)}"
+        text = f"outputs of the {PORT} model without a counterpart: {_list_outputs(extra)}"
         findings.leave_unjudged("output", text)
 
 

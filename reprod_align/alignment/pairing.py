@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from reprod_align.alignment.audit import SettingDifference, compare_settings
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array
 from reprod_align.base.difference import gap
 from reprod_align.base.text import parent
@@ -123,10 +124,10 @@ class Pairing:
             if one.name != "act":
                 yield one
             elif not applied:
-                text = f"act: {one.paddle_value!r} in Paddle (no fault where PyTorch's code applies it)"
+                text = f"act: {one.paddle_value!r} in {PORT} (no fault where {REFERENCE}'s code applies it)"
                 yield replace(one, message=text, conclusive=False)
             elif known and not is_same_activation(known, one.paddle_value):
-                text = f"act: {applied} is {known} in PyTorch, Paddle {one.paddle_value!r}"
+                text = f"act: {applied} is {known} in {REFERENCE}, {PORT} {one.paddle_value!r}"
                 yield replace(one, torch_value=known, message=text)
 
     @cached_property
@@ -171,11 +172,12 @@ class Pairing:
         first, second = self.torch.tensors[ours], self.paddle.tensors[theirs]
         if not self.is_frozen_on_one_side(ours, theirs):
             return ""
-        if first.is_trainable:
-            how = "frozen in Paddle (stop_gradient=True)"
-            return f"{how if second.is_parameter else 'a buffer in Paddle'}, trained in PyTorch"
-        how = "frozen in PyTorch (requires_grad=False)"
-        return f"{how if first.is_parameter else 'a buffer in PyTorch'}, trained in Paddle"
+        tensor, side, other = (
+            (second, PORT, REFERENCE) if first.is_trainable else (first, REFERENCE, PORT)
+        )
+        frozen = side.choose("requires_grad=False", "stop_gradient=True")
+        how = f"frozen in {side} ({frozen})" if tensor.is_parameter else f"a buffer in {side}"
+        return f"{how}, trained in {other}"
 
     @cached_property
     def one_sided(self) -> Sequence[tuple[str, str]]:

@@ -15,10 +15,11 @@ from reprod_align.alignment.comparing import LAYER_ROUNDING, Pass, compare_outpu
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.fault import FLOOR
 from reprod_align.alignment.runner import Runner
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array
 from reprod_align.base.difference import Gap, gap
 from reprod_align.base.text import count, parent, shorten
-from reprod_align.match import TensorPair
+from reprod_align.match import TensorPair, name_role
 from reprod_align.model.side import ModelFailure, ModelInfo
 from reprod_align.model.trace import Trace, find_unpaired
 
@@ -106,7 +107,7 @@ def _find_place(runner: Runner, ours: Changed, theirs: Changed) -> tuple[str, st
 
 
 def _describe(ours: Changed, theirs: Changed) -> str:
-    sides = (("PyTorch", ours), ("Paddle", theirs))
+    sides = ((str(REFERENCE), ours), (str(PORT), theirs))
     return " and ".join(
         f"{shorten(list(names), _NAMED) if names else 'no attribute'} in {side}"
         for side, names in sides
@@ -125,7 +126,7 @@ def _note_differing(runner: Runner, findings: Findings, ours: Changed, theirs: C
         same = values.shape == actual.shape and gap(values, actual).ok
         if not same:
             findings.leave_unjudged(
-                "state", f"{name} holds other numbers than in Paddle after two calls in train mode; "
+                "state", f"{name} holds other numbers than in {PORT} after two calls in train mode; "
                 "no output compared depends on it")  # fmt: skip
 
 
@@ -160,7 +161,7 @@ def _compare(
     if found.ok or made is None:
         return found
     own, floor = made
-    if gap(own, actual, floor=floor).ok and name.endswith("var"):
+    if gap(own, actual, floor=floor).ok and name_role(name.rpartition(".")[2]) == "running_var":
         findings.remark("Paddle's batch norm keeps the biased running variance where "
                         "PyTorch keeps the unbiased one: a faithful port differs there")  # fmt: skip
     return gap(own, actual, floor=floor)
@@ -197,19 +198,22 @@ def _add(
 def _faithful_value(
     name: str, before: Array, reference: Trace, info: ModelInfo
 ) -> tuple[Array, float] | None:
-    """Return what Paddle's layer holds after the step in which PyTorch's started from `before`, (C,).
+    """Return what the port's layer holds after the step in which the reference's started from `before`, (C,).
 
-    Beside it stands what rounding can leave of it where the values of a mean cancel. name: of PyTorch's
-    buffer. A class of the user's may lay its input out anew: then the batch's statistic is the one that
-    PyTorch's step added. None for any other buffer, or where the step is not known (a cumulative average,
-    inputs that were not kept, several calls of such a class).
+    Beside it stands what rounding can leave of it where the values of a mean cancel. name: of the
+    reference's buffer. A class of the user's may lay its input out anew: then the batch's statistic is
+    the one that the reference's step added. None for any other buffer, or where the step is not known
+    (a cumulative average, inputs that were not kept, several calls of such a class).
     """
     owner, _, role = name.rpartition(".")
+    role = name_role(role)
     momentum = info.modules[owner].values.get("momentum")
     calls = [call for call in reference.calls if call.path == owner]
     if role not in ("running_mean", "running_var") or not momentum or not calls:
         return None
-    keep = float(np.float32(1 - momentum))
+    given, single = 1 - momentum, float(np.float32(1 - momentum))  # Paddle's kernel takes a float32
+    own, keep = PORT.choose((single, given), (given, single))
+    counted = PORT.choose(1, 0)  # what the port's variance takes off the number of values
     statistic, floor = before, 0.0
     for call in calls:
         if not call.inputs:
@@ -217,11 +221,12 @@ def _faithful_value(
         values = next(iter(call.inputs.values())).array
         if values.shape[1:2] == before.shape:
             axes = tuple(axis for axis in range(values.ndim) if axis != 1)
-            batch = values.mean(axes) if role == "running_mean" else values.var(axes)
+            batch = values.mean(axes) if role == "running_mean" else values.var(axes, ddof=counted)
         elif len(calls) == 1 and reference.buffers[name].shape == before.shape:
-            batch = (reference.buffers[name] - (1 - momentum) * before) / momentum
+            batch = (reference.buffers[name] - own * before) / (1 - own)
             each = values.size // max(1, before.size)
-            batch = batch * (each - 1) / each if role == "running_var" else batch
+            off = 1 - counted  # what the reference's takes off
+            batch = batch * (each - off) / (each - counted) if role == "running_var" else batch
         else:
             return None
         statistic = keep * statistic + (1 - keep) * batch

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from reprod_align.alignment.comparing import Pass
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.runner import SEED, Runner
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array, magnitude
 from reprod_align.base.text import count, shorten
 from reprod_align.model.backward import Projection
@@ -76,7 +77,7 @@ _NAMED_PLACES = 4  # places in one sentence
 @contextmanager
 def watch_lines(reference: Side, port: Side) -> Iterator[Callable[[Report], None]]:
     """Note in the block which lines run on either side; yield what adds the others to a report."""
-    sides = ("PyTorch", reference), ("Paddle", port)
+    sides = (str(REFERENCE), reference), (str(PORT), port)
     for _, side in sides:
         side.watch_lines()
 
@@ -122,11 +123,11 @@ def note_generators(findings: Findings, reference: Trace, port: Trace, mode: str
 
     Both start from one seed, so that equal draws give equal numbers.
     """
-    sides = ("PyTorch", reference.generators), ("Paddle", port.generators)
+    sides = (str(REFERENCE), reference.generators), (str(PORT), port.generators)
     for name in dict.fromkeys([*reference.generators, *port.generators]):
         drawing = [side for side, drawn in sides if name in drawn]
         if len(drawing) == 1:
-            (other,) = {"PyTorch", "Paddle"} - {*drawing}
+            (other,) = {str(REFERENCE), str(PORT)} - {*drawing}
             text = f"in {mode} mode {drawing[0]}'s model draws from {name}, and {other}'s does not"
         elif reference.generators[name] != port.generators[name]:
             text = f"in {mode} mode both models draw from {name}, but not the same draws"

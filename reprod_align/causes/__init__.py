@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array
 from reprod_align.causes.cross_entropy import explain_cross_entropy, explain_ctc
 from reprod_align.causes.functions import explain_exchanged_function, explain_function
@@ -129,9 +130,8 @@ def explain_gradient(expected: Array | None, actual: Array | None) -> str:
     """Return what makes the port's gradient differ: stopped, scaled, of the other sign; or ""."""
     ours, theirs = (it is not None and bool(it.any()) for it in (expected, actual))
     if ours != theirs:
-        side, other, stop = (
-            ("Paddle", "PyTorch", "stop_gradient") if ours else ("PyTorch", "Paddle", "no_grad")
-        )
+        side, other = (PORT, REFERENCE) if ours else (REFERENCE, PORT)
+        stop = side.choose("no_grad", "stop_gradient")
         words = (
             f"the gradient is zero in {side} and not in {other}: detached, {stop}, or not passed on"
         )
@@ -142,9 +142,9 @@ def explain_gradient(expected: Array | None, actual: Array | None) -> str:
         return ""
     words = explain_factor(Mismatch(as_floats(expected), as_floats(actual)))
     if "sign" in words:
-        return "the gradient has the opposite sign in Paddle"
+        return f"the gradient has the opposite sign in {PORT}"
     factor = words.partition(" times ")[2].partition(":")[0]
-    return f"Paddle's gradient is PyTorch's times {factor}" if factor else ""
+    return f"{PORT}'s gradient is {REFERENCE}'s times {factor}" if factor else ""
 
 
 def explain_loss(

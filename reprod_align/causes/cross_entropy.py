@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Self
 
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.text import count
 from reprod_align.causes.functions import log_softmax, sigmoid, softmax
 from reprod_align.causes.losses import (
@@ -283,7 +284,7 @@ def _explain_temperature(sides: LossSides, axis: int) -> str:
     theirs = fit_cross_entropy(sides.swap().cool(second), axis)
     if ours is None or theirs is None or not np.array_equal(ours.labels, theirs.labels):
         return ""
-    return (f"the scores are divided by {second:.6g} in Paddle and by {first:.6g} in PyTorch before the "
+    return (f"the scores are divided by {second:.6g} in {PORT} and by {first:.6g} in {REFERENCE} before the "
             "softmax (a temperature)")  # fmt: skip
 
 
@@ -306,7 +307,9 @@ def _find_temperature(sides: LossSides, axis: int) -> float | None:
 def _compare_targets(ours: CrossEntropy, theirs: CrossEntropy) -> Iterator[ChangedLoss]:
     """Compare two losses of which one at least has distributions for targets."""
     if ours.soft is None or theirs.soft is None:
-        side, other = ("PyTorch", "Paddle") if theirs.soft is None else ("Paddle", "PyTorch")
+        side, other = (
+            (str(REFERENCE), str(PORT)) if theirs.soft is None else (str(PORT), str(REFERENCE))
+        )
         words = f"the targets are distributions in {side} and labels in {other}"
         words = f"{words}: distributions go with soft_label=True"
         yield ChangedLoss(words, theirs, "cross-entropy-soft-label")
@@ -317,7 +320,7 @@ def _compare_targets(ours: CrossEntropy, theirs: CrossEntropy) -> Iterator[Chang
 def _compare_numbers(name: str, first: float, second: float) -> str:
     if abs(first - second) < 1e-6:
         return ""
-    return f"{name} is {second:.6g} in Paddle and {first:.6g} in PyTorch"
+    return f"{name} is {second:.6g} in {PORT} and {first:.6g} in {REFERENCE}"
 
 
 def _compare_labels(sides: LossSides, ours: CrossEntropy, theirs: CrossEntropy) -> str:
@@ -329,11 +332,9 @@ def _compare_labels(sides: LossSides, ours: CrossEntropy, theirs: CrossEntropy) 
     shape = np.moveaxis(sides.scores, ours.axis, -1).shape[:-1]
     first, second = (loss.labels.reshape(shape) for loss in (ours, theirs))
     if len(shape) > 1 and _is_ahead(first, second):
-        return (
-            "PyTorch compares each place with the next label, Paddle with its own: shift the labels"
-        )
+        return f"{REFERENCE} compares each place with the next label, {PORT} with its own: shift the labels"
     if len(shape) > 1 and _is_ahead(second, first):
-        return "Paddle compares each place with the next label, PyTorch with its own"
+        return f"{PORT} compares each place with the next label, {REFERENCE} with its own"
     words = f"the labels differ in {other} of the {int(both.sum())} rows that both sides count"
     rolled = both.all() and any(np.array_equal(np.roll(first, by, -1), second) for by in (1, -1))
     return f"{words}: they are shifted by one" if rolled else words
@@ -350,8 +351,8 @@ def _is_ahead(one: Labels, other: Labels) -> bool:
 def _name_greatest(sides: LossSides, ours: CrossEntropy, theirs: CrossEntropy) -> str:
     """Tell of a side that takes the greatest loss of all rows."""
     for one, other, names in (
-        (ours, theirs, ("PyTorch", "Paddle")),
-        (theirs, ours, ("Paddle", "PyTorch")),
+        (ours, theirs, (str(REFERENCE), str(PORT))),
+        (theirs, ours, (str(PORT), str(REFERENCE))),
     ):
         if other.counts.sum() == 1 < one.counts.sum():
             p = softmax(rows_of(sides.scores, one.axis), -1)
@@ -363,7 +364,7 @@ def _name_greatest(sides: LossSides, ours: CrossEntropy, theirs: CrossEntropy) -
 
 def _compare_rows(ours: CrossEntropy, theirs: CrossEntropy) -> str:
     """Say which rows count on one side only."""
-    names = ("Paddle", "PyTorch")
+    names = (str(PORT), str(REFERENCE))
     extra = theirs.counts & ~ours.counts
     if not extra.any():
         extra, names, ours, theirs = ours.counts & ~theirs.counts, names[::-1], theirs, ours
@@ -385,7 +386,7 @@ def _compare_classes(ours: CrossEntropy, theirs: CrossEntropy) -> str:
     if agree(first, second):
         return ""
     if are_constant(first) or are_constant(second):
-        side = "PyTorch" if are_constant(second) else "Paddle"
+        side = str(REFERENCE) if are_constant(second) else str(PORT)
         return f"only {side} weights the classes: pass weight= on both sides"
     return "the weights of the classes differ"
 
@@ -399,12 +400,12 @@ def _compare_scales(sides: LossSides, ours: CrossEntropy, theirs: CrossEntropy) 
         names.append(next((n for n, number in known.items() if is_near(number, loss.scale)), ""))
     if all(names):
         apart = names[0] != names[1]
-        return f"the rows are {names[1]} in Paddle and {names[0]} in PyTorch" if apart else ""
+        return f"the rows are {names[1]} in {PORT} and {names[0]} in {REFERENCE}" if apart else ""
     alike = np.array_equal(ours.labels, theirs.labels) and agree(ours.classes, theirs.classes)
     if not alike or is_near(ours.scale, theirs.scale) or are_constant(ours.classes[ours.labels]):
         return ""
-    return (f"Paddle's sum over the weighted rows is divided by {ours.scale / theirs.scale:.6g} times "
-            "PyTorch's divisor: by their count on one side, by their weights on the other")  # fmt: skip
+    return (f"{PORT}'s sum over the weighted rows is divided by {ours.scale / theirs.scale:.6g} times "
+            f"{REFERENCE}'s divisor: by their count on one side, by their weights on the other")  # fmt: skip
 
 
 # ------------------------------------------------------------- CTC
@@ -416,7 +417,7 @@ def explain_ctc(sides: LossSides) -> str:
         p = softmax(sides.scores.transpose(axes), -1)
         ours, theirs = (_find_blank(p, it.transpose(axes)) for it in (sides.ours, sides.theirs))
         if ours is not None and theirs is not None and ours != theirs:
-            words = f"the blank is class {theirs} in Paddle and class {ours} in PyTorch"
+            words = f"the blank is class {theirs} in {PORT} and class {ours} in {REFERENCE}"
             return cite(f"{words}: set blank= on both sides", "ctc-loss")
     return ""
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.causes.mismatch import Floats, Mismatch, as_floats, cite, fits, is_telling, same
 
 import numpy as np
@@ -101,7 +102,7 @@ def explain_function(mismatch: Mismatch) -> str:
         near = any(np.abs(p.sum(axis) - 1).max() <= 1e-9 for axis in range(p.ndim))
         if near and p.min() >= 0 and fits(p, np.exp, logs):
             kinds = dict(zip(names, ("softmax", "log_softmax"), strict=True))
-            return f"{kinds['Paddle']} in Paddle, {kinds['PyTorch']} in PyTorch"
+            return f"{kinds[str(PORT)]} in {PORT}, {kinds[str(REFERENCE)]} in {REFERENCE}"
     for made, source, names in mismatch.both_ways():
         name = _name_function(source, made)
         if name and name != "identity":
@@ -161,10 +162,10 @@ def _compare(ours: str, theirs: str) -> str:
         words = f"{name} over {other_axis} instead of {axis}: set axis={axis.removeprefix('axis ')}"
         return cite(words, "softmax-axis")
     if ours == "identity":
-        return _say_lacking(theirs, "Paddle", "PyTorch")
+        return _say_lacking(theirs, str(PORT), str(REFERENCE))
     if theirs == "identity":
-        return _say_lacking(ours, "PyTorch", "Paddle")
-    return _cite(f"the function is {theirs} in Paddle and {ours} in PyTorch")
+        return _say_lacking(ours, str(REFERENCE), str(PORT))
+    return _cite(f"the function is {theirs} in {PORT} and {ours} in {REFERENCE}")
 
 
 def _say_lacking(name: str, side: str, other: str) -> str:

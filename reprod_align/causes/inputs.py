@@ -5,6 +5,7 @@ from functools import partial
 from itertools import combinations
 from typing import Any, Final
 
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array
 from reprod_align.causes.mismatch import (
     Floats,
@@ -40,8 +41,8 @@ def explain_sum(mismatch: Mismatch) -> str:
     width = expected.shape[-1]
     if ours is not None and theirs is not None:
         if all(len(terms) == 1 and terms[0][0] == 1 for terms in (ours, theirs)):
-            return f"PyTorch passes on {ours[0][1].name} here, Paddle {theirs[0][1].name}"
-        return f"PyTorch computes {_write(ours, width)}, Paddle {_write(theirs, width)}"
+            return f"{REFERENCE} passes on {ours[0][1].name} here, {PORT} {theirs[0][1].name}"
+        return f"{REFERENCE} computes {_write(ours, width)}, {PORT} {_write(theirs, width)}"
     apart = _fit_sum(actual - expected, given, terms=2)
     return _describe(apart, width) if apart is not None else ""
 
@@ -85,12 +86,12 @@ def _describe(apart: Summands, width: int) -> str:
     named = dict(apart)
     factors = sorted(factor for factor, _ in apart)
     if factors == [-1.0]:
-        return f"Paddle does not add {named[-1.0].name} (a residual or another term is missing)"
+        return f"{PORT} does not add {named[-1.0].name} (a residual or another term is missing)"
     if factors == [1.0]:
-        return f"Paddle adds {named[1.0].name} once more than PyTorch"
+        return f"{PORT} adds {named[1.0].name} once more than {REFERENCE}"
     if factors == [-1.0, 1.0]:
-        return f"Paddle adds {named[1.0].name} where PyTorch adds {named[-1.0].name}"
-    return f"Paddle's values are PyTorch's plus {_write(apart, width)}"
+        return f"{PORT} adds {named[1.0].name} where {REFERENCE} adds {named[-1.0].name}"
+    return f"{PORT}'s values are {REFERENCE}'s plus {_write(apart, width)}"
 
 
 # ------------------------------------------------------------- reductions
@@ -110,7 +111,7 @@ def explain_pooling(mismatch: Mismatch) -> str:
             ours = ours or (words if _is(expected, made) else "")
             theirs = theirs or (words if _is(actual, made) else "")
             if ours and theirs:
-                words = f"PyTorch takes {ours} of {name}, Paddle {theirs}"
+                words = f"{REFERENCE} takes {ours} of {name}, {PORT} {theirs}"
                 return cite(words, "variance") if "unbiased" in words else words
     return ""
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import permutations
 
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.causes.mismatch import Floats, Mismatch, cite, head_sizes, is_telling, same
 
 import numpy as np
@@ -42,14 +43,14 @@ def _list_orders(x: Floats) -> Iterator[tuple[str, Floats]]:
             blocks = np.split(x, count, axis)
             for order in permutations(range(count)):
                 words = (f"along axis {axis} the {count} blocks (q k v, gates, halves) are in the "
-                         f"order {order} in Paddle")  # fmt: skip
+                         f"order {order} in {PORT}")  # fmt: skip
                 yield words, np.concatenate([blocks[at] for at in order], axis)
     for axis, size in enumerate(x.shape):
         if size > 1:
-            yield f"the order along axis {axis} is reversed in Paddle", np.flip(x, axis)
+            yield f"the order along axis {axis} is reversed in {PORT}", np.flip(x, axis)
         for by in range(1, min(size, _MOST_ROLLED + 1)):
             for way, rolled in (("forward", by), ("back", -by)):
-                words = (f"Paddle's values are rolled {way} by {by} along axis {axis}: an offset, "
+                words = (f"{PORT}'s values are rolled {way} by {by} along axis {axis}: an offset, "
                          "padding on the wrong side, or parts joined in another order")  # fmt: skip
                 yield words, np.roll(x, rolled, axis)
 
@@ -90,9 +91,10 @@ def _describe_permutation(
     shape: Sequence[int], other: Sequence[int], split: tuple[int, ...], axes: tuple[int, ...]
 ) -> str:
     if split == tuple(shape) and [split[axis] for axis in axes] == list(other):
-        return f"Paddle's axes are permuted by {axes}: a transpose is missing or different"
+        return f"{PORT}'s axes are permuted by {axes}: a transpose is missing or different"
     if split == tuple(shape):
-        return (f"Paddle reshapes where PyTorch permutes the axes: its values are PyTorch's permuted "
+        return (f"{PORT} reshapes where {REFERENCE} permutes the axes: its values are {REFERENCE}'s permuted "
                 f"by {axes}, then reshaped to {tuple(other)}; transpose first")  # fmt: skip
-    return (f"split or merged without the transpose: PyTorch's values, reshaped to {split} and permuted by "
-            f"{axes}, are Paddle's: a reshape alone does not put heads or groups in order")  # fmt: skip
+    return (f"split or merged without the transpose: {REFERENCE}'s values, reshaped to {split} and "
+            f"permuted by {axes}, are {PORT}'s: a reshape alone does not put heads or groups in "
+            "order")  # fmt: skip

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, NamedTuple, Protocol, Self
 
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array
 from reprod_align.base.difference import gap
 from reprod_align.causes.functions import sigmoid
@@ -28,7 +29,6 @@ NEAR = 1e-7
 """relative: Paddle smooths labels in float32"""
 GAMMAS = (0.0, 2.0, 1.0, 0.5, 1.5, 2.5, 3.0, 4.0, 5.0)
 """focal exponents that are tried"""
-NAMES = ("PyTorch", "Paddle")
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,8 @@ class LossSides:
 
     def both_ways(self) -> tuple[tuple[Self, Sequence[str]], tuple[Self, Sequence[str]]]:
         """Return the sides as they are, and exchanged, with the names of the frameworks in that order."""
-        return (self, NAMES), (self.swap(), NAMES[::-1])
+        names = str(REFERENCE), str(PORT)
+        return (self, names), (self.swap(), names[::-1])
 
 
 class ChangedLoss(NamedTuple):
@@ -156,7 +157,7 @@ def explain_total(sides: LossSides) -> str:
         cut = apart < 0 and _reaches_far(sides.scores)  # Paddle's softmax is the reason then
         if not sides.alone or cut or is_near(sides.actual, sides.expected):
             return ""
-        return f"the gradients agree: Paddle's loss is PyTorch's plus the constant {apart:.6g}"
+        return f"the gradients agree: {PORT}'s loss is {REFERENCE}'s plus the constant {apart:.6g}"
     for given, names in sides.both_ways() if min(sides.expected, sides.actual) > 0 else ():
         value = np.asarray(given.expected)
         for words, function in _OF_THE_VALUE.items() if sides.alone else ():
@@ -174,7 +175,7 @@ def _explain_term(sides: LossSides) -> str:
         made = factor * float(function(z).sum())
         whole = factor * differentiate(function, z)
         if factor and agree(apart, whole) and is_near(sides.actual, sides.expected + made):
-            side = "Paddle" if factor > 0 else "PyTorch"
+            side = str(PORT) if factor > 0 else str(REFERENCE)
             return (f"{side} adds {abs(factor):.6g} times the sum of the {words} of the output, or that "
                     "much more than the other side")  # fmt: skip
     return ""
@@ -230,7 +231,7 @@ class Binary:
         """Yield this loss with one thing as the other loss, Paddle's, has it."""
         weights = _compare_weights(self, other)
         if self.gamma != other.gamma:
-            words = f"focal gamma is {other.gamma:g} in Paddle and {self.gamma:g} in PyTorch"
+            words = f"focal gamma is {other.gamma:g} in {PORT} and {self.gamma:g} in {REFERENCE}"
             yield ChangedLoss("; ".join(filter(None, (words, weights))), other)
         elif not np.array_equal(self.positive & self.counts, other.positive & other.counts):
             count = int((self.positive != other.positive).sum())
@@ -238,7 +239,7 @@ class Binary:
             yield ChangedLoss(f"the labels differ in {count} places", changed)
         elif not np.array_equal(self.counts, other.counts):
             first, second = int(self.counts.sum()), int(other.counts.sum())
-            yield ChangedLoss(f"Paddle counts {second} elements and PyTorch {first}", other)
+            yield ChangedLoss(f"{PORT} counts {second} elements and {REFERENCE} {first}", other)
         elif weights:
             yield ChangedLoss(weights, other)
 
@@ -289,7 +290,7 @@ def _average(factors: Floats, which: Bools, by_column: bool) -> Floats | None:
 
 def _compare_weights(ours: Binary, theirs: Binary) -> str:
     """Say how the ratio of the two labels' factors, or the factors of columns, differ."""
-    for one, other, names in ((ours, theirs, NAMES), (theirs, ours, NAMES[::-1])):
+    for one, other, names in ((ours, theirs, (REFERENCE, PORT)), (theirs, ours, (PORT, REFERENCE))):
         columns = np.ndim(one.on_positive) and not are_constant(np.atleast_1d(other.on_negative))
         even = are_constant(np.atleast_1d(other.ratio))
         if columns and even and are_constant(np.atleast_1d(one.on_negative)):
@@ -302,8 +303,8 @@ def _compare_weights(ours: Binary, theirs: Binary) -> str:
         return "pos_weight differs between the two sides, column by column"
     if ours.gamma or theirs.gamma:
         alphas = [float(ratio / (1 + ratio)) for ratio in (before, after)]
-        return f"focal alpha is {alphas[1]:.6g} in Paddle and {alphas[0]:.6g} in PyTorch"
-    return f"pos_weight is {float(after):.6g} in Paddle and {float(before):.6g} in PyTorch"
+        return f"focal alpha is {alphas[1]:.6g} in {PORT} and {alphas[0]:.6g} in {REFERENCE}"
+    return f"pos_weight is {float(after):.6g} in {PORT} and {float(before):.6g} in {REFERENCE}"
 
 
 # ------------------------------------------------------------- distances to targets
@@ -402,14 +403,15 @@ def _explain_turn(sides: LossSides) -> str:
         return ""
     turn = 1.0 if scaled else float(ratio.mean())
     if abs(turn - 1) > 1e-6:
-        words = (
-            f"smooth L1 (Huber) losses whose beta (delta) in Paddle is {turn:.6g} times PyTorch's"
-        )
+        words = f"smooth L1 (Huber) losses whose beta (delta) in {PORT} is {turn:.6g} times {REFERENCE}'s"
         return cite(words, "smooth-l1")
     known = name_reductions(sides.scores.shape, ours.size, ours.size).values()
     if any(is_near(second, number) for number in known):
         return ""
-    words = f"Paddle's smooth L1 loss is PyTorch's times {factor:.6g}: its smooth_l1_loss multiplies by delta"
+    words = (
+        f"{PORT}'s smooth L1 loss is {REFERENCE}'s times {factor:.6g}: "
+        "its smooth_l1_loss multiplies by delta"
+    )
     return cite(words, "smooth-l1")
 
 
@@ -435,7 +437,7 @@ def explain_ratio(expected: float, actual: float, outputs: Sequence[Array]) -> s
 
 def _list_ratios(outputs: Sequence[Array]) -> Iterator[tuple[float, str]]:
     """Yield known ratios of Paddle's loss to PyTorch's, and what each may stand for."""
-    yield -1, "the loss has the opposite sign in Paddle"
+    yield -1, f"the loss has the opposite sign in {PORT}"
     for output in outputs:
         rows = output.size // output.shape[-1] if output.ndim > 1 and output.size > 1 else 0
         for number, what, sums in (
@@ -446,10 +448,13 @@ def _list_ratios(outputs: Sequence[Array]) -> Iterator[tuple[float, str]]:
         ):
             times = f"times {number} ({what}): perhaps reduction="
             if number > 1:
-                yield number, f"Paddle's loss is PyTorch's {times}'sum' instead of 'mean'"
-                yield 1 / number, f"PyTorch's loss is Paddle's {times}'mean' instead of {sums}"
+                yield number, f"{PORT}'s loss is {REFERENCE}'s {times}'sum' instead of 'mean'"
+                yield 1 / number, f"{REFERENCE}'s loss is {PORT}'s {times}'mean' instead of {sums}"
     for ratio in (2, 1 / 2):
-        yield ratio, "Paddle's loss is PyTorch's times {}: perhaps only one side has a factor 1/2"
+        yield (
+            ratio,
+            f"{PORT}'s loss is {REFERENCE}'s times {{}}: perhaps only one side has a factor 1/2",
+        )
     for ratio in (math.log(2), 1 / math.log(2)):
         yield ratio, "one side takes the natural logarithm, the other the logarithm to base 2"
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array
 from reprod_align.causes.mismatch import (
     Bools,
@@ -20,7 +21,6 @@ _WEAK = -100.0  # an additive mask above this does not hide for certain
 _HIDDEN = -1e3  # a score below is masked
 _SEEN = 1e-20  # a probability above: Paddle's softmax leaves about 1e-29 where -1e9 is added
 _BOOLEAN = "attention-boolean-mask"
-_INVERTED = "the mask is inverted: Paddle shows what PyTorch hides, and hides what PyTorch shows"
 
 
 # ------------------------------------------------------------- the mask itself
@@ -37,24 +37,25 @@ def explain_mask(expected: Array, actual: Array) -> str:
     if expected.dtype.kind in "iu" and actual.dtype.kind in "iu" and not _is_binary(ours):
         return _explain_indices(ours, theirs)
     if expected.dtype.kind == actual.dtype.kind == "f" and np.array_equal(ours, -theirs):
-        return "the mask has the opposite sign in Paddle: hidden places need a negative number"
+        return f"the mask has the opposite sign in {PORT}: hidden places need a negative number"
     if not _is_binary(ours) and not actual.any():
-        return "nothing is masked in Paddle: the mask adds 0 everywhere"
+        return f"nothing is masked in {PORT}: the mask adds 0 everywhere"
     shown, shown_there = _find_shown(ours), _find_shown(theirs)
     if shown is None or shown_there is None or not 0 < shown.mean() < 1:
         return ""
     if _is_binary(ours) and np.ptp(theirs) == 0:
         value = theirs.flat[0]
-        return f"it is {value:g} everywhere in Paddle: a mask or the token types were not passed on"
+        return f"it is {value:g} everywhere in {PORT}: a mask or the token types were not passed on"
     if np.array_equal(shown, ~shown_there):
         both = _is_binary(ours) and _is_binary(theirs)
-        return cite("the mask is inverted: 1 (True) in PyTorch is 0 (False) in Paddle" if both
-                    else _INVERTED, _BOOLEAN)  # fmt: skip
+        return cite(f"the mask is inverted: 1 (True) in {REFERENCE} is 0 (False) in {PORT}" if both
+                    else f"the mask is inverted: {PORT} shows what {REFERENCE} hides, and hides what "
+                    f"{REFERENCE} shows", _BOOLEAN)  # fmt: skip
     hidden = np.unique(theirs[~shown_there])
     additive = not (_is_binary(ours) or _is_binary(theirs))
     if additive and np.array_equal(shown, shown_there) and hidden.size == 1:
         weak = ": too little to hide" if hidden[0] > _WEAK else ""
-        return f"the mask adds {hidden[0]:g} where PyTorch adds {ours.min():g}{weak}"
+        return f"the mask adds {hidden[0]:g} where {REFERENCE} adds {ours.min():g}{weak}"
     return _explain_shown(shown, shown_there)
 
 
@@ -72,7 +73,7 @@ def _find_shown(mask: Floats) -> Bools | None:
 def _explain_shown(ours: Bools, theirs: Bools) -> str:
     """Explain what two masks show by a known way from one to the other."""
     if theirs.all() or not theirs.any():
-        return f"{'nothing' if theirs.all() else 'everything'} is masked in Paddle"
+        return f"{'nothing' if theirs.all() else 'everything'} is masked in {PORT}"
     square = ours.ndim >= 2 and ours.shape[-1] == ours.shape[-2]
     if square and np.array_equal(ours.swapaxes(-1, -2), theirs):
         return "the mask is transposed: queries and keys are exchanged"
@@ -86,17 +87,17 @@ def _explain_shown(ours: Bools, theirs: Bools) -> str:
     if square:
         which, entry = _describe_places(ours, theirs)
         does, other = ("shows", "hides") if extra.any() else ("hides", "shows")
-        words = f"Paddle {does} positions that PyTorch {other}: {which}"
+        words = f"{PORT} {does} positions that {REFERENCE} {other}: {which}"
         return cite(words, entry) if entry else ""
     if extra.any():
-        return f"Paddle shows (has 1 or True in) {int(extra.sum())} places more than PyTorch"
-    return f"Paddle masks (has 0 or False in) {int(lacking.sum())} places more than PyTorch"
+        return f"{PORT} shows (has 1 or True in) {int(extra.sum())} places more than {REFERENCE}"
+    return f"{PORT} masks (has 0 or False in) {int(lacking.sum())} places more than {REFERENCE}"
 
 
 def _describe_places(ours: Bools, theirs: Bools) -> tuple[str, str]:
     """Say which positions of (..., L, L) attention one side alone sees, and the entry that tells of it."""
     places, seen = ours ^ theirs, ours & theirs
-    side = "Paddle" if (theirs & ~ours).any() else "PyTorch"
+    side = str(PORT) if (theirs & ~ours).any() else str(REFERENCE)
     if places.ndim < 2 or places.shape[-1] != places.shape[-2]:
         return f"the mask is missing in {side}, or too weak", ""
     offsets = np.subtract.outer(np.arange(places.shape[-2]), np.arange(places.shape[-1]))
@@ -117,20 +118,20 @@ def _explain_indices(ours: Floats, theirs: Floats) -> str:
     """Explain ids: an offset, another order, one value for all."""
     apart = np.unique(theirs - ours)
     if apart.size == 1:
-        starts = f"they start at {theirs.min():g}, PyTorch's at {ours.min():g}"
-        return f"the indices are off by {apart[0]:+g} in Paddle: {starts}"
+        starts = f"they start at {theirs.min():g}, {REFERENCE}'s at {ours.min():g}"
+        return f"the indices are off by {apart[0]:+g} in {PORT}: {starts}"
     if np.ptp(theirs) == 0:
-        return f"the indices are all {theirs.flat[0]:g} in Paddle"
+        return f"the indices are all {theirs.flat[0]:g} in {PORT}"
     for axis in range(ours.ndim):
         if np.array_equal(np.flip(ours, axis), theirs):
-            return f"the indices are in reverse order along axis {axis} in Paddle"
+            return f"the indices are in reverse order along axis {axis} in {PORT}"
         if any(np.array_equal(np.roll(ours, by, axis), theirs) for by in (1, -1)):
-            return f"the indices are shifted by one along axis {axis} in Paddle"
+            return f"the indices are shifted by one along axis {axis} in {PORT}"
     changed = ours != theirs
     before, after = np.unique(ours[changed]), np.unique(theirs[changed])
     if apart.size == 2 and before.size == after.size == 1 and changed.mean() <= 0.5:
         if not (ours[~changed] == before).any():
-            return f"the index {before[0]:g} is {after[0]:g} in Paddle"
+            return f"the index {before[0]:g} is {after[0]:g} in {PORT}"
     return ""
 
 
@@ -149,11 +150,13 @@ def explain_scores(expected: Array, actual: Array) -> str:
     if not same(as_floats(expected[shown]), as_floats(actual[shown])):
         return ""
     if (hidden & (actual >= -_HIDDEN)).any():
-        return "the mask has the opposite sign in Paddle: it raises the scores that PyTorch hides"
+        return (
+            f"the mask has the opposite sign in {PORT}: it raises the scores that {REFERENCE} hides"
+        )
     counts = int((hidden & ~missed).sum()), int((missed & ~hidden).sum())
-    words = [f"shows {counts[0]} places that PyTorch hides"] if counts[0] else []
-    words += [f"hides {counts[1]} that PyTorch shows"] if counts[1] else []
-    return f"the mask hides other places: Paddle {' and '.join(words)}"
+    words = [f"shows {counts[0]} places that {REFERENCE} hides"] if counts[0] else []
+    words += [f"hides {counts[1]} that {REFERENCE} shows"] if counts[1] else []
+    return f"the mask hides other places: {PORT} {' and '.join(words)}"
 
 
 def explain_softmax(mismatch: Mismatch) -> str:
@@ -183,7 +186,9 @@ def _explain_masking(expected: Floats, actual: Floats, axis: int) -> str:
         return ""
     masked = ~ours.all(axis=axis, keepdims=True) & np.ones_like(ours)
     if masked.any() and not (ours & theirs & masked).any():
-        words = "Paddle attends to exactly the positions that PyTorch masks: the mask is inverted"
+        words = (
+            f"{PORT} attends to exactly the positions that {REFERENCE} masks: the mask is inverted"
+        )
         return cite(words, _BOOLEAN)
     both = [np.where(ours & theirs, p, 0) for p in (expected, actual)]
     totals = [part.sum(axis=axis, keepdims=True) for part in both]
@@ -196,7 +201,7 @@ def _explain_masking(expected: Floats, actual: Floats, axis: int) -> str:
         return "the scores agree, but the two sides mask different positions"
     which, entry = _describe_places(ours, theirs)
     does, other = ("attends to", "masks") if extra.any() else ("masks", "attends to")
-    words = f"the scores agree, but Paddle {does} positions that PyTorch {other}: {which}"
+    words = f"the scores agree, but {PORT} {does} positions that {REFERENCE} {other}: {which}"
     return cite(words, entry)
 
 
@@ -209,7 +214,7 @@ def _explain_temperature(expected: Floats, actual: Floats, axis: int, dims: Sequ
     if not same(factor * ours, theirs) or abs(factor - 1) < 1e-9:
         return ""
     named = name_number(factor, (*dims, *expected.shape))
-    return f"the scores before the softmax are scaled differently: Paddle's are PyTorch's times {named}"
+    return f"the scores before the softmax are scaled differently: {PORT}'s are {REFERENCE}'s times {named}"
 
 
 def _centre(logs: Floats, seen: Bools, axis: int) -> Floats:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from reprod_align.api import refer_to
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array
 from reprod_align.base.difference import gap
 
@@ -79,8 +80,8 @@ class Mismatch:
 
     def both_ways(self) -> Iterator[tuple[Floats, Floats, tuple[str, str]]]:
         """Yield both tensors and whose they are: PyTorch's first, then Paddle's first."""
-        yield self.expected, self.actual, ("PyTorch", "Paddle")
-        yield self.actual, self.expected, ("Paddle", "PyTorch")
+        yield self.expected, self.actual, (str(REFERENCE), str(PORT))
+        yield self.actual, self.expected, (str(PORT), str(REFERENCE))
 
 
 def _broadcasts(array: Array, like: Floats) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.difference import RELATIVE_TOLERANCE, gap
 from reprod_align.causes.mismatch import Floats, Mismatch, cite, head_sizes, same
 from reprod_align.model.settings import SYNONYMS
@@ -53,7 +54,7 @@ def explain_norm(mismatch: Mismatch) -> str:
             return _compare(ours, theirs)
     for made, given, (side, other) in mismatch.both_ways():
         if (found := _fit_norm(given, made, tried)) is not None:
-            which = "missing" if side == "PyTorch" else "one too many"
+            which = "missing" if side == str(REFERENCE) else "one too many"
             words = f"{found.kind} is {which}: {side} normalises these values, {other} does not"
             return _cite(words, found)
     return ""
@@ -81,9 +82,11 @@ def _explain_batch_norm(x: Floats, expected: Floats, actual: Floats) -> str:
         ratio = np.sqrt((variances[second] + another) / (variances[first] + epsilon))
         if same(ours / theirs, ratio) and np.ptp(ratio) > 1e-8:
             if epsilon != another:
-                words = f"batch norm with epsilon {another:g} in Paddle and {epsilon:g} in PyTorch"
+                words = (
+                    f"batch norm with epsilon {another:g} in {PORT} and {epsilon:g} in {REFERENCE}"
+                )
                 return cite(words, "batch-norm-epsilon")
-            words = f"batch norm by the {second} variance in Paddle and the {first} in PyTorch"
+            words = f"batch norm by the {second} variance in {PORT} and the {first} in {REFERENCE}"
             return cite(words, "batch-norm-running-variance")
     return ""
 
@@ -170,11 +173,9 @@ def _fit_affine(
 
 def _compare(ours: _Norm, theirs: _Norm) -> str:
     if ours.kind != theirs.kind:
-        return _cite(f"{theirs.kind} in Paddle, {ours.kind} in PyTorch", ours, theirs)
+        return _cite(f"{theirs.kind} in {PORT}, {ours.kind} in {REFERENCE}", ours, theirs)
     if ours.epsilon != theirs.epsilon:
-        words = (
-            f"{ours.kind} with epsilon {theirs.epsilon:g} in Paddle and {ours.epsilon:g} in PyTorch"
-        )
+        words = f"{ours.kind} with epsilon {theirs.epsilon:g} in {PORT} and {ours.epsilon:g} in {REFERENCE}"
         return _cite(words, ours) if "RMS" in ours.kind else cite(words, "layer-norm-epsilon")
     return _cite(f"{ours.kind}{_compare_affine(ours, theirs)}", ours)
 
@@ -183,16 +184,16 @@ def _compare_affine(ours: _Norm, theirs: _Norm) -> str:
     apart = theirs.weight - ours.weight
     same_bias, plain = _is_near(ours.bias, theirs.bias), _is_near(theirs.weight, 1)
     for words, holds in (
-        (": Paddle adds 1 to the weight, PyTorch does not", same_bias and _is_near(apart, 1)),
-        (": PyTorch adds 1 to the weight, Paddle does not", same_bias and _is_near(apart, -1)),
-        (" without its bias in Paddle",
+        (f": {PORT} adds 1 to the weight, {REFERENCE} does not", same_bias and _is_near(apart, 1)),
+        (f": {REFERENCE} adds 1 to the weight, {PORT} does not", same_bias and _is_near(apart, -1)),
+        (f" without its bias in {PORT}",
          _is_near(theirs.bias, 0) and _is_near(apart, 0) and not same_bias),
-        (" without its weight and bias in Paddle", plain and _is_near(theirs.bias, 0)),
-        (" without its weight in Paddle", plain and same_bias),
+        (f" without its weight and bias in {PORT}", plain and _is_near(theirs.bias, 0)),
+        (f" without its weight in {PORT}", plain and same_bias),
     ):  # fmt: skip
         if holds:
             return words
-    return " with a different weight or bias in Paddle"
+    return f" with a different weight or bias in {PORT}"
 
 
 def _is_near(values: Floats, number: Floats | float) -> bool:

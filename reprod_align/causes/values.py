@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.text import shorten
 from reprod_align.causes.mismatch import (
     Bools,
@@ -38,7 +39,7 @@ _MOST_SHAPES = 3  # of draws, in one sentence
 def explain_zeros(mismatch: Mismatch) -> str:
     """Explain a port that computes nothing."""
     if mismatch.expected.any() and not mismatch.actual.any():
-        return "Paddle's values are all zero"
+        return f"{PORT}'s values are all zero"
     return ""
 
 
@@ -52,7 +53,7 @@ def explain_sameness(mismatch: Mismatch) -> str:
         ours, theirs = (np.ptp(side, axis=axis).max() > _SAME * most
                         for side, most in zip(sides, largest, strict=True))  # fmt: skip
         if size > 1 and ours != theirs:
-            side = "Paddle" if ours else "PyTorch"
+            side = str(PORT) if ours else str(REFERENCE)
             return f"{side}'s values are the same all along axis {axis}: one index or place for all"
     return ""
 
@@ -65,18 +66,18 @@ def explain_factor(mismatch: Mismatch) -> str:
     at = int(np.argmax(np.abs(expected)))
     factor = float(actual.flat[at] / expected.flat[at])
     if factor == -1 and same(-expected, actual):
-        return "Paddle's values have the opposite sign: a minus is missing or one too many"
+        return f"{PORT}'s values have the opposite sign: a minus is missing or one too many"
     if factor and abs(factor - 1) > 1e-9 and same(factor * expected, actual):
         return _name_epsilon(factor, mismatch) or _name_factor(factor, mismatch)
     added = float(actual.flat[at] - expected.flat[at])
     if np.ptp(expected) and same(expected + added, actual):
-        return f"Paddle's values are PyTorch's plus the constant {added:.6g}"
+        return f"{PORT}'s values are {REFERENCE}'s plus the constant {added:.6g}"
     return ""
 
 
 def _name_factor(factor: float, mismatch: Mismatch) -> str:
     named = name_number(factor, (*mismatch.widths, *mismatch.expected.shape))
-    words = f"Paddle's values are PyTorch's times {named}"
+    words = f"{PORT}'s values are {REFERENCE}'s times {named}"
     if any(abs(factor - one) < 1e-9 for one in mismatch.kept):
         words += (": its dropout with mode='downscale_in_infer' multiplies by 1 - p in eval mode and "
                   "not in training; set mode='upscale_in_train'")  # fmt: skip
@@ -94,7 +95,7 @@ def _name_epsilon(factor: float, mismatch: Mismatch) -> str:
         theirs = (1 + ours) / factor**2 - 1
         known = next((e for e in EPSILONS if abs(theirs - e) <= 1e-9 and e != ours), None)
         if known is not None and mismatch.kind in ("", *BATCH_NORMS):
-            words = f"epsilon {known:g} in Paddle and {ours:g} in PyTorch"
+            words = f"epsilon {known:g} in {PORT} and {ours:g} in {REFERENCE}"
             return f"a batch norm whose running variance is 1 would differ so with {words}"
     return ""
 
@@ -106,7 +107,7 @@ def explain_rounding(mismatch: Mismatch) -> str:
     for name, cast in _CASTS.items():
         for wide, narrow, (side, other) in mismatch.both_ways():
             if np.array_equal(cast(wide), narrow):
-                mend = "remove the cast" if side == "PyTorch" else "the port lacks a cast"
+                mend = "remove the cast" if side == str(REFERENCE) else "the port lacks a cast"
                 return f"{other}'s values are {side}'s rounded to {name}: {mend} to {name}"
     return ""
 
@@ -169,7 +170,7 @@ def explain_dropout(mismatch: Mismatch) -> str:
         if ours and theirs and ours.share + theirs.share:
             if ours.share == theirs.share and str(ours) == str(theirs):
                 return f"both sides drop {ours.share:.0%} of {source.name}, but different elements"
-            words = f"dropout of {source.name}: PyTorch {ours}; Paddle {theirs}"
+            words = f"dropout of {source.name}: {REFERENCE} {ours}; {PORT} {theirs}"
             return cite(words, "dropout-scale")
     if words := _explain_rates(expected, actual):
         return words
@@ -228,7 +229,7 @@ def _explain_rates(expected: Floats, actual: Floats) -> str:
         if one != two and abs((1 - one) / (1 - two) / factor - 1) <= 1e-7
     ]
     apart, ours, theirs = min(near, default=(1.0, 0.0, 0.0))
-    words = f"dropout with p = {theirs:g} in Paddle and p = {ours:g} in PyTorch"
+    words = f"dropout with p = {theirs:g} in {PORT} and p = {ours:g} in {REFERENCE}"
     return cite(words, "dropout-scale") if apart <= _NEAR else ""
 
 
@@ -248,8 +249,8 @@ def explain_draws(
         return ""
     torch, paddle = (shorten([str(it) for it in side], _MOST_SHAPES) for side in (first, second))
     if torch and paddle:
-        return f"PyTorch draws random numbers of shape {torch} here, Paddle {paddle}"
-    side, shapes = ("PyTorch", torch) if torch else ("Paddle", paddle)
+        return f"{REFERENCE} draws random numbers of shape {torch} here, {PORT} {paddle}"
+    side, shapes = (str(REFERENCE), torch) if torch else (str(PORT), paddle)
     return f"only {side} draws random numbers here (dropout, noise), of shape {shapes}"
 
 

@@ -152,7 +152,7 @@ def _make_pair(options: Namespace) -> Iterator[ModelPair | None]:
             hello = reference.hello
             yield ModelPair(reference, port, hello.inputs, hello.settings.get("name_map"))
     elif options.pair:
-        with open_file(options.pair, PairFile) as file:
+        with open_file(options.pair, PairFile, any_reference=True) as file:
             sides = file.side("torch"), file.side("paddle")
             yield ModelPair(*sides, file.inputs(), file.settings().get("name_map"))
     elif any(named):

@@ -9,7 +9,8 @@ The file defines
 
 and, optionally, the further arguments of `align`, by the same names: the functions torch_loss,
 paddle_loss, torch_optimizer, paddle_optimizer, torch_scheduler, paddle_scheduler, and the variables
-steps, name_map and copy_weights. A None counts as not given. The file can import modules from its
+steps, name_map and copy_weights. `reference = "paddle"`, or --reference paddle, says that the Paddle model is
+right, and PyTorch's is its port. A None counts as not given. The file can import modules from its
 own folder.
 
 --memory SIZE (8G, 512M) limits what this process keeps in memory; what is beyond it goes to temporary
@@ -45,6 +46,7 @@ from pathlib import Path
 from typing import Any
 
 from reprod_align.alignment import compare_pair
+from reprod_align.base import FRAMEWORKS, Framework
 from reprod_align.base.console import tell
 from reprod_align.base.files import write_text
 from reprod_align.base.tasks import Workers
@@ -64,7 +66,7 @@ from reprod_align.page.outputs import (
     require_place,
     write_outputs,
 )
-from reprod_align.pair import PairSpec, announce_work
+from reprod_align.pair import PairSpec, announce_work, order_pair
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.pair.remote import start_sides
 from reprod_align.parallel.align import align_parallel
@@ -80,6 +82,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Declare the command's arguments."""
     add_file_argument(parser)
     add_output_arguments(parser)
+    parser.add_argument(
+        "--reference",
+        choices=list(FRAMEWORKS),
+        help="whose model is right (torch); the other one is judged",
+    )
     parser.add_argument(
         "--memory",
         type=read_size,
@@ -123,6 +130,8 @@ def judge_pair(options: Namespace) -> Report:
     with run_user_code(options.file):
         tell("making the models")
         try:
+            if options.reference and (options.parallel or options.sections):
+                raise ReprodError("--reference goes with neither --sections nor --parallel")
             if options.parallel is not None:
                 return _judge_parallel(options)
             if options.sections is not None:
@@ -133,16 +142,19 @@ def judge_pair(options: Namespace) -> Report:
                 )
             if options.torch_python or options.paddle_python:
                 pythons = options.torch_python, options.paddle_python
-                return _judge_apart(options.file, *pythons, options.memory)
-            return judge_file(options.file, options.memory)
+                return _judge_apart(options.file, *pythons, options.memory, options.reference)
+            return judge_file(options.file, options.memory, options.reference)
         finally:
             tell("")
 
 
-def judge_file(path: Path, memory: int | None = None) -> Report:
-    """Return the report on the pair in a file, both sides in this process."""
-    with open_file(path, PairFile) as file:
-        report = compare_pair(replace(_announce(file.pair()), memory=memory))
+def judge_file(path: Path, memory: int | None = None, reference: Framework | None = None) -> Report:
+    """Return the report on the pair in a file, both sides in this process.
+
+    reference: the framework of the model that is right; None: what the file says.
+    """
+    with open_file(path, PairFile, any_reference=True) as file:
+        report = compare_pair(replace(_announce(file.pair(reference)), memory=memory))
         report.remarks += file.remarks()
         return report
 
@@ -198,17 +210,22 @@ def _judge_parallel(options: Namespace) -> Report:
 
 
 def _judge_apart(
-    path: Path, torch_python: str | None, paddle_python: str | None, memory: int | None
+    path: Path,
+    torch_python: str | None,
+    paddle_python: str | None,
+    memory: int | None,
+    reference: Framework | None,
 ) -> Report:
     """Compare with each side in a process of its own; this one imports no framework.
 
     Each of the three takes a third of the memory.
     """
     share = None if memory is None else memory // 3
-    with start_sides(path, torch_python, paddle_python, share) as (reference, port):
-        hello = reference.hello
-        pair = PairSpec(reference, port, hello.inputs, **hello.settings, memory=share)
+    with start_sides(path, torch_python, paddle_python, share) as (torch, paddle):
+        hello = torch.hello
+        right = reference or hello.reference
+        pair = order_pair(torch, paddle, hello.inputs, right, **hello.settings, memory=share)
         report = compare_pair(_announce(pair))
         report.remarks += hello.remarks
-        report.details.versions = port.hello.versions | hello.versions
+        report.details.versions = paddle.hello.versions | hello.versions
         return report

@@ -13,13 +13,18 @@ from typing import Any, Final
 
 from reprod_align.api import list_entries
 from reprod_align.api.calls import ALIASES, NAMES, list_rows
+from reprod_align.base import PORT, REFERENCE, Framework
 from reprod_align.explain.code import dotted
 
 KEYWORDS: Final[Mapping[str, str]] = {
     "dim": "axis", "eps": "epsilon", "bias": "bias_attr", "lr": "learning_rate", "betas": "betas",
     "inplace": "", "device": "", "requires_grad": "", "memory_format": "", "non_blocking": "",
 }  # fmt: skip
-""" "": Paddle has no such argument"""
+"""PyTorch's arguments -> Paddle's; "": Paddle has no such argument"""
+_BACK: Final[Mapping[str, str]] = {
+    **{theirs: ours for ours, theirs in KEYWORDS.items() if theirs}, "name": "", "stop_gradient": "",
+}  # fmt: skip
+"""Paddle's arguments -> PyTorch's"""
 _LISTED: Final = frozenset({"permute", "view", "repeat", "expand", "reshape"})
 """methods that take numbers one by one in PyTorch and in a list in Paddle"""
 PARTS: Final[Mapping[str, Sequence[str]]] = {
@@ -30,6 +35,16 @@ PARTS: Final[Mapping[str, Sequence[str]]] = {
 """functions -> what a port that writes them out calls too"""
 _PASSED: Final = frozenset({"contiguous", "to", "type", "cuda", "cpu"})
 """methods that change no number"""
+
+
+def translate_keyword(name: str) -> str:
+    """Return the port's name of one of the reference's arguments; "" if the port has none."""
+    return PORT.choose(_BACK, KEYWORDS).get(name, name)
+
+
+def name_setting(setting: str) -> str:
+    """Return the port's argument for a setting, which goes by PyTorch's name."""
+    return PORT.choose(setting, KEYWORDS.get(setting, setting))
 
 
 def translate(
@@ -62,7 +77,7 @@ class _Translator(ast.NodeTransformer):
         return self._rename(node) or self.generic_visit(node)
 
     def visit_keyword(self, node: ast.keyword) -> Any:  # noqa: N802
-        name = KEYWORDS.get(node.arg or "", node.arg)
+        name = translate_keyword(node.arg or "") or ("" if node.arg else None)
         return None if name == "" else ast.keyword(name, self.visit(node.value))
 
     def visit_Call(self, node: ast.Call) -> Any:  # noqa: N802
@@ -103,11 +118,11 @@ class _Translator(ast.NodeTransformer):
         return first == "self" or first in dict(self._bound)
 
     def _rename(self, node: ast.expr) -> ast.expr | None:
-        """Return Paddle's name of a name of PyTorch's; None if it is none."""
+        """Return the port's name of a name of the reference's framework; None if it is none."""
         name = self._find_full_name(node)
-        if name.partition(".")[0] != "torch":
+        if name.partition(".")[0] != REFERENCE.framework:
             return None
-        wanted = _find_counterparts().get(name) or _guess(name)
+        wanted = _find_counterparts(PORT.framework).get(name) or _guess(name)
         for alias, bound in self._bound:
             if wanted == bound or wanted.startswith(f"{bound}."):
                 return ast.parse(alias + wanted[len(bound) :], mode="eval").body
@@ -115,6 +130,11 @@ class _Translator(ast.NodeTransformer):
 
 
 def _guess(name: str) -> str:
+    if PORT.framework == "torch":
+        aliases = {theirs: ours for ours, theirs in ALIASES.items()}
+        package, dot, last = name.rpartition(".")
+        package = package.replace("paddle.optimizer", "paddle.optim").replace("paddle", "torch", 1)
+        return f"{package}{dot}{aliases.get(last, last)}" if dot else "torch"
     package, _, last = name.rpartition(".")
     if not package:
         return "paddle"
@@ -125,8 +145,11 @@ def _guess(name: str) -> str:
 
 
 @cache
-def _find_counterparts() -> Mapping[str, str]:
-    """Return PyTorch's names -> Paddle's, where the entries of the API table or its calls have one."""
+def _find_counterparts(port: Framework) -> Mapping[str, str]:
+    """Return the reference's names -> the port's, where the API table's entries or calls have one."""
+    if port == "torch":
+        usual = _find_counterparts("paddle")
+        return {theirs: ours for ours, theirs in reversed([*usual.items()])}
     found = {**NAMES, "torch.nn.MultiheadAttention": "paddle.nn.MultiHeadAttention"}
     for entry in list_entries():
         ours, theirs = (text.split("(")[0].strip() for text in entry.apis[:2])
@@ -173,8 +196,10 @@ def _find_casts() -> Mapping[str, str]:
 
 
 def _translate_method(name: str, holder: ast.expr, call: ast.Call) -> ast.expr:
-    """Return a call of a tensor's method as Paddle has it."""
+    """Return a call of a tensor's method as the port's framework has it."""
     args = call.args
+    if PORT.framework == "torch":
+        return _write_method_of_torch(name, holder, call)
     if name in _PASSED:
         return holder
     if name == "size":
@@ -188,6 +213,16 @@ def _translate_method(name: str, holder: ast.expr, call: ast.Call) -> ast.expr:
         len(args) > 1 or (args and not isinstance(args[0], (ast.Tuple, ast.List)))
     ):
         args = [ast.List(args, ast.Load())]
+    return ast.Call(ast.Attribute(holder, own, ast.Load()), args, call.keywords)
+
+
+def _write_method_of_torch(name: str, holder: ast.expr, call: ast.Call) -> ast.expr:
+    """Return a call of a tensor's method of Paddle's as PyTorch has it."""
+    args, aliases = call.args, {theirs: ours for ours, theirs in ALIASES.items()}
+    if name in ("astype", "cast") and args and isinstance(args[0], ast.Constant):
+        kind = ast.Attribute(ast.Name("torch", ast.Load()), str(args[0].value), ast.Load())
+        return ast.Call(ast.Attribute(holder, "to", ast.Load()), [kind], [])
+    own = aliases.get(name, name)
     return ast.Call(ast.Attribute(holder, own, ast.Load()), args, call.keywords)
 
 

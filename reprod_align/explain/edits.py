@@ -15,8 +15,9 @@ from itertools import chain, pairwise, permutations, takewhile
 from typing import Any, Final
 
 from reprod_align.api import list_entries
+from reprod_align.base import PORT, Framework
 from reprod_align.explain.code import Code, Edit, dotted
-from reprod_align.explain.donor import KEYWORDS, find_words, likeness
+from reprod_align.explain.donor import find_words, likeness, name_setting
 
 Text = tuple[Any, str]
 """a node, and what could stand in its place; "" for a statement: nothing"""
@@ -289,7 +290,7 @@ def set_argument(site: Site) -> Iterator[Text]:
     for call in site.walk(ast.Call):
         named = {one.arg: one for one in call.keywords}
         for setting, value in site.settings.items():
-            name = KEYWORDS.get(setting, setting)
+            name = name_setting(setting)
             if name in named:
                 yield named[name].value, repr(value)
             elif (
@@ -399,7 +400,7 @@ def give_argument(site: Site) -> Iterator[Text]:
     for call in site.walk(ast.Call):
         named, text = {one.arg: one for one in call.keywords}, site.text(call)
         last = dotted(call.func).rpartition(".")[2] or getattr(call.func, "attr", "")
-        for name, value in _list_known_arguments().get(last, ()):
+        for name, value in _list_known_arguments(PORT.framework).get(last, ()):
             if name in named:
                 yield named[name].value, value
             else:
@@ -413,14 +414,15 @@ def give_argument(site: Site) -> Iterator[Text]:
 
 
 @cache
-def _list_known_arguments() -> Mapping[str, Sequence[tuple[str, str]]]:
+def _list_known_arguments(port: Framework) -> Mapping[str, Sequence[tuple[str, str]]]:
     """Return the last name of a function -> arguments by name, as the entries of the table of APIs call it.
 
     Numbers are those of the examples and no other's, but for axes and the like.
     """
     found: dict[str, dict[tuple[str, str], None]] = {}
+    examples = ("paddle_side", "plain") if port == "paddle" else ("torch_side",)
     for entry in list_entries():
-        for example in (getattr(type(entry), name, None) for name in ("paddle_side", "plain")):
+        for example in (getattr(type(entry), name, None) for name in examples):
             text = (
                 textwrap.dedent(inspect.getsource(example)) if inspect.isfunction(example) else ""
             )

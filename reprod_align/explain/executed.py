@@ -10,6 +10,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Final
 
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.model.local import LocalSide
 
 MODULE: Final = "<module>"
@@ -28,11 +29,11 @@ class Ran:
     port: Sequence[Function] = ()
     """functions that the port alone ran: in its calls first, then those that made it"""
     reference: Sequence[Function] = ()
-    """functions that PyTorch's side ran"""
+    """functions that the reference ran"""
     lines: Mapping[str, frozenset[int]] = field(default_factory=dict)
     """file -> the lines that the port ran"""
     names: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """file -> what the port's functions read of its module, and PyTorch's do not"""
+    """file -> what the port's functions read of its module, and the reference's do not"""
 
 
 def note_lines(files: Iterable[str], run: Callable[[], object]) -> dict[str, frozenset[int]]:
@@ -55,10 +56,10 @@ def note_functions(run: Callable[[], object]) -> Ran:
         return lines.setdefault(code, set())
 
     _trace(enter, run)
-    ours = {code for code, found in sides.items() if "PyTorch" in found}
+    ours = {code for code, found in sides.items() if str(REFERENCE) in found}
     shared = {_name(code) for code in ours}
     port = sorted((code for code in sides if _name(code) not in shared),
-                  key=lambda code: "Paddle" not in sides[code])  # fmt: skip
+                  key=lambda code: str(PORT) not in sides[code])  # fmt: skip
     taken: dict[str, set[int]] = {}
     names: dict[str, set[str]] = {}
     for code in port:

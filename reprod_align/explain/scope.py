@@ -10,6 +10,7 @@ from pathlib import Path
 from types import CodeType, MappingProxyType
 from typing import Any, Final
 
+from reprod_align.base import PORT
 from reprod_align.base.text import ancestors, is_within, last_part, parent
 from reprod_align.explain.code import Code, dotted, list_imports, parse_code
 from reprod_align.explain.donor import (
@@ -622,7 +623,7 @@ def _assigns(statement: ast.stmt, names: Collection[str]) -> bool:
     held = {
         node.id for one in targets if one for node in ast.walk(one) if isinstance(node, ast.Name)
     }
-    wanted = {name for name in held if name in names or name.startswith("paddle_")}
+    wanted = {name for name in held if name in names or name.startswith(f"{PORT.framework}_")}
     return bool(wanted and getattr(statement, "value", None))
 
 
@@ -669,6 +670,8 @@ def _list_parts(
         for trees in (donors, statements)
     )  # fmt: skip
     inside = [part for whole, parts in PARTS.items() if whole in theirs - own for part in parts]
+    if PORT.framework == "torch":
+        return [name for name in inside if name.rpartition(".")[2] not in own]
     return [
         ast.unparse(translate(ast.parse(name, mode="eval").body, {}, {**imports, "torch": "torch"}, port))
         for name in inside

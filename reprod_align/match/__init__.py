@@ -12,7 +12,7 @@ from math import gcd
 
 from reprod_align.base.difference import gap
 from reprod_align.base.text import parent, pattern, similarity
-from reprod_align.match.evidence import Evidence, collect_evidence, open_containers
+from reprod_align.match.evidence import Evidence, collect_evidence, name_role, open_containers
 from reprod_align.match.fused import pair_fused
 from reprod_align.match.modules import (
     find_built_in,
@@ -47,6 +47,7 @@ __all__ = [
     "join_activation",
     "keep_common_places",
     "match_models",
+    "name_role",
     "pair_by_value",
     "pair_modules",
 ]

@@ -130,7 +130,12 @@ def _find_home(info: ModelInfo, tensor: TensorInfo) -> tuple[str, str]:
     kind = info.modules[tensor.owner].kind
     if tensor.role == "scale" and kind.startswith(_SCALED):
         return tensor.owner, "weight"
-    return tensor.owner, _ROLES.get(tensor.role, tensor.role)
+    return tensor.owner, name_role(tensor.role)
+
+
+def name_role(name: str) -> str:
+    """Return what a layer's tensor is in PyTorch's words: "running_mean" of Paddle's "_mean"."""
+    return _ROLES.get(name, name)
 
 
 def _make_owner(

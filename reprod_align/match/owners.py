@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations, product
 
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array
 from reprod_align.base.text import ancestors, is_within, numbered, parent, pattern, similarity
 from reprod_align.errors import ReprodError
@@ -160,8 +161,8 @@ def _pair_mapped(
 
 def _check_map(torch: Evidence, paddle: Evidence, name_map: Mapping[str, str]) -> None:
     for side, names, framework in (
-        (torch, name_map.keys(), "PyTorch"),
-        (paddle, name_map.values(), "Paddle"),
+        (torch, name_map.keys(), str(REFERENCE)),
+        (paddle, name_map.values(), str(PORT)),
     ):
         known = [*side.info.modules, *side.info.tensors]
         for name in names:

@@ -38,7 +38,7 @@ class Layer:
     """dotted; "" the model itself"""
     paddle_name: str
     kind: str = ""
-    """PyTorch's class"""
+    """the reference's class"""
     calls: int = 1
     forward: Figures | None = None
     """of its output, in float64; None: not compared"""
@@ -47,9 +47,9 @@ class Layer:
     backward: Figures | None = None
     """of its own parameters' gradients; None: not compared"""
     floor: float | None = None
-    """relative: how far rounding alone moves PyTorch's output in float64"""
+    """relative: how far rounding alone moves the reference's output in float64"""
     introduced: float | None = None
-    """relative: what it adds on PyTorch's own inputs"""
+    """relative: what it adds on the reference's own inputs"""
     inherited: float | None = None
     """relative: what the difference of its inputs makes of its output"""
     failed: bool = False

@@ -267,6 +267,7 @@ _MARK: Final = re.compile(rf"`[^`]*`|\([^()\u3400-\u9fff]*\)|{_BESIDE}|(?P<free>
 _QUOTED: Final = re.compile("`[^`]*`|报错 .*")  # code, and an error's own words
 _ENGLISH: Final = re.compile(r"(?<![\w.])[A-Za-z]+(?:'s)?(?: [A-Za-z]+(?:'s)?){2,}")
 """three words in a row: a clause that no pattern knows"""
+_FRAMEWORK = re.compile(r"\bPyTorch\b|\bPaddle\b")
 
 
 def translate(text: str) -> str:
@@ -276,6 +277,21 @@ def translate(text: str) -> str:
     """
     if text in WORDS:
         return WORDS[text]
+    chinese = _translate(text)
+    if is_whole(chinese):
+        return chinese
+    turned = _exchange(
+        _translate(_exchange(text))
+    )  # a sentence with Paddle's model as the reference
+    return turned if is_whole(turned) else chinese
+
+
+def _exchange(text: str) -> str:
+    """Return the text with the frameworks' names exchanged."""
+    return _FRAMEWORK.sub(lambda found: "Paddle" if found[0] == "PyTorch" else "PyTorch", text)
+
+
+def _translate(text: str) -> str:
     chinese = text
     for pattern, words in _PATTERNS:
         chinese = pattern.sub(words, chinese)

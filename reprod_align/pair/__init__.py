@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any, Final, ParamSpec, Self, TypeVar, cast
 
 from reprod_align.backends.versions import require
+from reprod_align.base import FRAMEWORKS, Framework
 from reprod_align.base.console import tell
 from reprod_align.base.text import count
 from reprod_align.errors import ReprodError
@@ -129,19 +130,24 @@ class PairSpec:
     steps: int = 3
     """of training"""
     name_map: Mapping[str, str] | None = None
-    """{PyTorch name or prefix: Paddle name or prefix}"""
+    """{the reference's name or prefix: the port's name or prefix}"""
     copy_weights: bool = True
-    """whether the converted PyTorch weights are loaded into the port first"""
+    """whether the reference's converted weights are loaded into the port first"""
     memory: int | None = None
     """bytes that may be taken before what is kept goes to temporary files; None: what is free"""
     modules: Mapping[str, str] | None = None
-    """that are known to stand for each other: PyTorch's name -> Paddle's"""
+    """that are known to stand for each other: the reference's name -> the port's"""
     further: bool = True
     """whether further batches are derived from the inputs"""
     places_only: bool = False
     """whether it is judged up to the stage that shows a difference, without causes and lines"""
     tries_edits: bool = True
     """whether edits of the port's code are tried at a fault, which takes most of the time"""
+
+    @property
+    def framework(self) -> Framework:
+        """The reference's."""
+        return "paddle" if self.reference.name == FRAMEWORKS["paddle"] else "torch"
 
     @property
     def asked_float32(self) -> bool:
@@ -151,7 +157,7 @@ class PairSpec:
     def check(self) -> Self:
         """Return the pair. Raises ReprodError if something in it cannot be meant."""
         check_inputs(self.inputs)
-        for name in SETTINGS:
+        for name in ("steps", "name_map", "copy_weights", "memory"):
             check_setting(name, getattr(self, name))
         for what in ("loss", "optimizer"):
             if (getattr(self.reference, what) is None) != (getattr(self.port, what) is None):
@@ -182,6 +188,7 @@ SETTINGS: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
     "name_map": ("a dict from PyTorch's names to Paddle's", _is_name_map),
     "copy_weights": ("True or False", lambda value: isinstance(value, bool)),
     "memory": ("a number of bytes", lambda value: value is None or _is_count(value)),
+    "reference": (" or ".join(map(repr, FRAMEWORKS)), lambda value: value in (*FRAMEWORKS,)),
 }
 """what each may be"""
 
@@ -207,6 +214,7 @@ def make_pair(
     name_map: Mapping[str, str] | None = None,
     copy_weights: bool = True,
     memory: int | None = None,
+    reference: Framework = "torch",
 ) -> PairSpec:
     """Return the pair of two models. Raises ReprodError if an argument can't be what it should be.
 
@@ -215,14 +223,44 @@ def make_pair(
     torch_optimizer, paddle_optimizer: from the model to an optimizer; `steps` steps are taken.
     torch_scheduler, paddle_scheduler: from the optimizer to a scheduler, stepped after each step.
     name_map: {PyTorch name or prefix: Paddle name or prefix}, where names can't be paired without.
-    copy_weights: True: the converted PyTorch weights are loaded into the Paddle model first;
+    copy_weights: True: the reference's converted weights are loaded into the port first;
     False: the weights that it holds are compared.
     memory: bytes that this process may take before what is kept goes to temporary files; None: what
     is free, less a reserve.
+    reference: "torch"; "paddle": the Paddle model is right, and PyTorch's is its port.
     """
-    reference = torch_side(torch_model, torch_loss, torch_optimizer, torch_scheduler)
-    port = paddle_side(paddle_model, paddle_loss, paddle_optimizer, paddle_scheduler)
-    return PairSpec(reference, port, inputs, steps, name_map, copy_weights, memory).check()
+    torch = torch_side(torch_model, torch_loss, torch_optimizer, torch_scheduler)
+    paddle = paddle_side(paddle_model, paddle_loss, paddle_optimizer, paddle_scheduler)
+    return order_pair(
+        torch, paddle, inputs, reference, steps=steps, name_map=name_map,
+        copy_weights=copy_weights, memory=memory,
+    ).check()  # fmt: skip
+
+
+def order_pair(
+    torch: Side,
+    paddle: Side,
+    inputs: Inputs,
+    reference: Framework = "torch",
+    *,
+    name_map: Mapping[str, str] | None = None,
+    **settings: Any,
+) -> PairSpec:
+    """Return the pair of two sides, of which one is the reference.
+
+    name_map: from PyTorch's names to Paddle's, whichever is the reference. Raises ReprodError if
+    `reference` names no framework, or a map does not tell which of PyTorch's names is meant.
+    """
+    check_setting("reference", reference)
+    if reference == "torch":
+        return PairSpec(torch, paddle, inputs, name_map=name_map, **settings)
+    check_setting("name_map", name_map)
+    turned = {paddle: torch for torch, paddle in (name_map or {}).items()}
+    if len(turned) < len(name_map or {}):
+        raise ReprodError(
+            "name_map: several of PyTorch's names have one of Paddle's, which is the reference's"
+        )
+    return PairSpec(paddle, torch, inputs, name_map=turned, **settings)
 
 
 def with_arguments_of(

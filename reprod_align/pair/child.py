@@ -34,7 +34,8 @@ class Served:
     def hello(self) -> Hello:
         """Return what is said first."""
         name, file, given = self._side.name, self._file, self.list_functions()
-        return Hello(name, given, file.inputs(), file.settings(), file.remarks(), list_versions())
+        said = file.inputs(), file.settings(), file.remarks(), list_versions(), file.reference()
+        return Hello(name, given, *said)
 
     def answer(self, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """Return the answer to one question, plain data."""
@@ -54,7 +55,7 @@ def main(path: Path, framework: Framework, wire: Wire) -> None:
     with ExitStack() as stack:
 
         def load() -> Served:
-            file = stack.enter_context(open_file(path, PairFile))
+            file = stack.enter_context(open_file(path, PairFile, any_reference=True))
             return Served(file, file.side(framework))
 
         serve(load, path, wire)

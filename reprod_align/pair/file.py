@@ -21,7 +21,7 @@ from reprod_align.base import FRAMEWORKS, Framework
 from reprod_align.errors import ReprodError, describe_error, explain_absence
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs, ModelFailure, check_inputs
-from reprod_align.pair import PairSpec, check_setting
+from reprod_align.pair import PairSpec, check_setting, order_pair
 from reprod_align.weights import FileLocation, locate
 
 _MODULE: Final = "pair_file_of_the_user"  # its own name could be that of a package: torch.py
@@ -47,7 +47,7 @@ _NAMES: Final = (
     *("inputs", "INPUTS"),
     *_WEIGHTS,
     *Settings.__annotations__,
-    *("paddle_inputs", "fused"),
+    *("reference", "paddle_inputs", "fused"),
 )
 
 
@@ -93,10 +93,21 @@ class PairFile:
             make = pair.torch_side if framework == "torch" else pair.paddle_side
             return make(made, *functions.values())
 
-    def pair(self) -> PairSpec:
-        """Return the pair, both of its models made in this process."""
+    def pair(self, reference: Framework | None = None) -> PairSpec:
+        """Return the pair, both of its models made in this process.
+
+        reference: the framework of the model that is right; None: what the file says.
+        """
         sides = self.side("torch"), self.side("paddle")
-        return PairSpec(*sides, self.inputs(), **self.settings())
+        right = self.reference() if reference is None else reference
+        return order_pair(*sides, self.inputs(), right, **self.settings())
+
+    def reference(self) -> Framework:
+        """Return the framework of the model that is right."""
+        found = getattr(self._module, "reference", "torch")
+        with _name_file(self.path):
+            check_setting("reference", found)
+        return cast(Framework, found)
 
     def inputs(self) -> Inputs:
         """Return the arrays that both models are given."""
@@ -182,10 +193,11 @@ File = TypeVar("File", bound=PairFile)
 
 
 @contextmanager
-def open_file(path: Path, kind: type[File]) -> Iterator[File]:
+def open_file(path: Path, kind: type[File], any_reference: bool = False) -> Iterator[File]:
     """Yield the loaded file; while the block runs, modules that lie beside it can be imported.
 
-    Raises ReprodError if the file is missing. What the file's code raises passes unchanged.
+    any_reference: whether the file may say that Paddle's model is the reference. Raises ReprodError if
+    the file is missing, or says so where it may not. What the file's code raises passes unchanged.
     """
     if not path.is_file():
         raise explain_absence(path)
@@ -198,7 +210,13 @@ def open_file(path: Path, kind: type[File]) -> Iterator[File]:
         with chdir("."):  # comes back if the file goes elsewhere
             code = compile(path.read_bytes(), module.__file__, "exec")
             exec(code, vars(module))
-            yield kind(path, module)
+            file = kind(path, module)
+            if not any_reference and file.reference() != "torch":
+                raise ReprodError(
+                    f"{path} says reference = 'paddle': that is for pair and convert alone; here "
+                    "PyTorch's model is the reference"
+                )
+            yield file
     finally:
         sys.path[:] = paths
         sys.modules.pop(_MODULE, None)

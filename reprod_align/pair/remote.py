@@ -57,6 +57,8 @@ class Hello:
     """on the file"""
     versions: dict[str, str]
     """of the packages that its interpreter has"""
+    reference: Framework = "torch"
+    """of the model that is right"""
 
 
 @dataclass(frozen=True)

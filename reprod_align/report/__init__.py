@@ -3,9 +3,10 @@
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, TypeVar
 
+from reprod_align.base import Framework
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.files import as_json, to_plain
 from reprod_align.base.text import count
@@ -174,7 +175,31 @@ class Report:
     called: list[str] = field(default_factory=list)
     """where the place of a difference was sought: the modules with a counterpart that the port calls"""
     unpaired: list[str] = field(default_factory=list)
-    """the outputs of PyTorch's model that none of the port's is held against"""
+    """the outputs of the reference that none of the port's is held against"""
+    reference: Framework = "torch"
+    """whose model is right; the other one was judged"""
+
+    def take_paddle_as_reference(self) -> None:
+        """Put what was noted of the reference, where PyTorch's usually stands, under Paddle's names."""
+        self.reference, shown = "paddle", self.details
+        self.findings = [
+            replace(_exchange(one), reference="paddle",
+                    edit=one.edit and replace(one.edit, reference="paddle"))
+            for one in self.findings
+        ]  # fmt: skip
+        self.shares, self.pairs = (
+            list(map(_exchange, self.shares)),
+            {port: reference for reference, port in self.pairs.items()},
+        )
+        shown.layers, shown.weights = (
+            list(map(_exchange, shown.layers)),
+            list(map(_exchange, shown.weights)),
+        )
+        shown.settings, shown.curves = (
+            list(map(_exchange, shown.settings)),
+            list(map(_exchange, shown.curves)),
+        )
+        shown.picture = shown.picture and _exchange(shown.picture)
 
     @property
     def passed(self) -> bool:
@@ -183,7 +208,7 @@ class Report:
 
     @property
     def port_raised(self) -> bool:
-        """True if the Paddle side raised an error somewhere."""
+        """True if the port raised an error somewhere."""
         return any(check.what == PORT_RUNS and not check.passed for check in self.checks)
 
     @property
@@ -257,6 +282,7 @@ class Report:
         plain = {
             "passed": self.passed,
             "verdict": self.verdict,
+            "reference": self.reference,
             "findings": list(map(_make_plain, self.findings)),
             "remarks": self.remarks,
             "not_judged": self.not_judged,
@@ -267,6 +293,20 @@ class Report:
             "shares": self.shares,
         }
         return as_json(plain)
+
+
+T = TypeVar("T")
+_EXCHANGED = {"torch": "paddle", "paddle": "torch", "expected": "actual", "actual": "expected"}
+
+
+def _exchange(noted: T) -> T:
+    """Return a note with the fields of the two sides exchanged: torch_name and paddle_name, and so on."""
+    changes = {}
+    for one in fields(noted):  # type: ignore[arg-type]
+        side, _, rest = one.name.partition("_")
+        if side in _EXCHANGED:
+            changes[one.name] = getattr(noted, "_".join(filter(None, [_EXCHANGED[side], rest])))
+    return replace(noted, **changes)  # type: ignore[type-var]
 
 
 def _make_plain(finding: Finding) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
 from reprod_align.api import find_entry, split_references
+from reprod_align.base import FRAMEWORKS, Framework
 from reprod_align.base.text import count, pattern, shorten
 from reprod_align.errors import one_line
 
@@ -53,8 +54,8 @@ FindingKind = Literal[
 
 KINDS: Final[Mapping[FindingKind, tuple[str, str]]] = {
     "module": (
-        "A layer gets PyTorch's inputs and gives another output.",
-        "某一层的输入与 PyTorch 相同，输出却不同",
+        "A layer gets the reference's inputs and gives another output.",
+        "某一层的输入与参考模型相同，输出却不同",
     ),
     "own-code": (
         "A module's children agree, and what its own code computes between them does not.",
@@ -65,22 +66,22 @@ KINDS: Final[Mapping[FindingKind, tuple[str, str]]] = {
         "模块自身的代码产生了不同的掩码、索引、常量或输入",
     ),
     "port-raises": (
-        "The Paddle side raises an error where PyTorch's runs.",
-        "PyTorch 能运行的地方，Paddle 报错",
+        "The port raises an error where the reference runs.",
+        "参考模型能运行的地方，移植版报错",
     ),
     "outputs": (
         "The outputs differ, and no single module makes the difference.",
         "输出不同，但差异不是由某一个模块造成的",
     ),
     "outputs-exchanged": (
-        "An output is another one of PyTorch's.",
-        "某个输出对应的是 PyTorch 的另一个输出",
+        "An output is another one of the reference's.",
+        "某个输出对应的是参考模型的另一个输出",
     ),
     "output-missing": ("One side alone has an output.", "某个输出只有一边才有"),
     "output-value": ("An output that is no tensor differs.", "某个不是张量的输出不同"),
     "axes-exchanged": (
-        "An output holds PyTorch's numbers with its axes in another order.",
-        "某个输出的数值与 PyTorch 相同，但轴的顺序不同",
+        "An output holds the reference's numbers with its axes in another order.",
+        "某个输出的数值与参考模型相同，但轴的顺序不同",
     ),
     "nothing-finite": (
         "No output holds a finite number on either side.",
@@ -92,8 +93,8 @@ KINDS: Final[Mapping[FindingKind, tuple[str, str]]] = {
         "每个数都在容差之内，预测的类别却变了",
     ),
     "float32-overflow": (
-        "In float32 the port overflows or gives NaN where PyTorch's float32 is finite.",
-        "PyTorch 的 float32 结果有限，移植版在 float32 下却溢出或得到 NaN",
+        "In float32 the port overflows or gives NaN where the reference's float32 is finite.",
+        "参考模型的 float32 结果有限，移植版在 float32 下却溢出或得到 NaN",
     ),
     "kept-state": (
         "What a model keeps from call to call differs.",
@@ -103,7 +104,7 @@ KINDS: Final[Mapping[FindingKind, tuple[str, str]]] = {
         "A running statistic differs after a step in train mode.",
         "train 模式下走一步之后，滑动统计量不同",
     ),
-    "weight": ("A weight is not PyTorch's.", "某个权重与 PyTorch 的不同"),
+    "weight": ("A weight is not the reference's.", "某个权重与参考模型的不同"),
     "parameter-unpaired": (
         "A parameter has no counterpart on the other side.",
         "某个参数在另一边没有对应",
@@ -183,11 +184,12 @@ class Suggestion:
     last_line: int = 0
     last_column: int = 0
     """behind the last character that it replaces"""
+    reference: Framework = "torch"
 
     def __str__(self) -> str:
         """Return the edit in one line."""
         before, after = (" ".join(text.split()) for text in (self.before, self.after))
-        return f"`{after}` in place of `{before}` gives PyTorch's numbers"
+        return f"`{after}` in place of `{before}` gives {FRAMEWORKS[self.reference]}'s numbers"
 
 
 @dataclass(frozen=True)
@@ -227,6 +229,19 @@ class Finding:
     """what made the difference go away, where it is no edit"""
     batches: str = ""
     """the derived batches that show it; "" the given one"""
+    reference: Framework = "torch"
+    """whose model is right; the other one is the port"""
+
+    @property
+    def port(self) -> Framework:
+        """The framework of the model that is judged."""
+        return "paddle" if self.reference == "torch" else "torch"
+
+    def line_of(self, framework: Framework) -> tuple[str | None, str, ColumnSpan]:
+        """Return one side's line, what stands in it, and the part of that at fault."""
+        if framework == "torch":
+            return self.torch_line, self.torch_code, self.torch_span
+        return self.paddle_line, self.paddle_code, self.paddle_span
 
     @property
     def code(self) -> str:
@@ -285,16 +300,16 @@ def name_place(torch_name: str, paddle_name: str) -> str:
 def list_finding(finding: Finding) -> list[str]:
     """Return the lines of a finding: its code and title, the line of the port, and what belongs to it."""
     head = f"error[{finding.code}]: {finding.stage}: {finding.place}: {finding.title}"
-    place = finding.paddle_line or ""
-    number = place.rpartition(":")[2] if finding.paddle_code else ""
+    line, code, (start, stop) = finding.line_of(finding.port)
+    place = line or ""
+    number = place.rpartition(":")[2] if code else ""
     margin = " " * (len(number) + 1)
     lines = [head]
     if place:
         lines.append(f"{margin[1:]}--> {place}")
     if number:
-        lines.append(f"{number} |  {finding.paddle_code}")
-        start, stop = finding.paddle_span
-        if stop > start and not _is_all(finding.paddle_code, start, stop):
+        lines.append(f"{number} |  {code}")
+        if stop > start and not _is_all(code, start, stop):
             lines.append(f"{margin}|  {' ' * start}{'^' * (stop - start)}")
     return lines + [f"{margin}= {name}: {text}" for name, text in describe_finding(finding)]
 
@@ -308,8 +323,9 @@ def describe_finding(finding: Finding) -> Iterator[tuple[str, str]]:
     """Yield what is said of a finding below its title and its line: a name, and the words."""
     if finding.fix:
         yield "fix", finding.fix
-    if finding.torch_line is not None:
-        yield "PyTorch", f"{finding.torch_line}:  {finding.torch_code}"
+    line, code, _ = finding.line_of(finding.reference)
+    if line is not None:
+        yield FRAMEWORKS[finding.reference], f"{line}:  {code}"
     if finding.cause and finding.settings:
         yield "settings", split_references(finding.settings)[0]
     if finding.cause or finding.settings:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
+from reprod_align.base import FRAMEWORKS
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.files import as_json
 from reprod_align.base.text import count, parent
@@ -74,15 +75,15 @@ def show_finding(finding: Finding, editor: str = "") -> Diagnostic:
     if math.isfinite(finding.difference):
         figures = f"difference {finding.difference:.3g}, tolerance {finding.tolerance:.3g}"
     sides = (
-        ("PyTorch", finding.torch_line, finding.torch_code, finding.torch_span),
-        ("Paddle", finding.paddle_line, finding.paddle_code, finding.paddle_span),
+        (FRAMEWORKS[side], *finding.line_of(side)) for side in (finding.reference, finding.port)
     )
     lines = [
         CodeLine(side, place, code, span, *_read_around(place, code, editor))
         for side, place, code, span in sides
         if place is not None
     ]
-    notes = [note for note in describe_finding(finding) if note[0] not in ("PyTorch", "also")]
+    shown = (*FRAMEWORKS.values(), "also")
+    notes = [note for note in describe_finding(finding) if note[0] not in shown]
     return Diagnostic(
         finding.stage, finding.place, finding.title, lines, figures, finding.places,
         finding.torch_name, finding.code, notes, finding.rule[1],
@@ -247,7 +248,7 @@ _SCHEMA: Final = (
 def render_sarif(report: Report, pair: Path) -> str:
     """Return the report as the text of a .sarif file.
 
-    Each finding is a result at its line of the port, with PyTorch's line beside it. Its edit is a fix.
+    Each finding is a result at its line of the port, with the reference's line beside it. Its edit is a fix.
     Files below the working directory are named from there, as code scanning expects of a repository's
     root. Code scanning shows nothing that stands nowhere: a finding without a line is put at the first
     one of the pair's file.
@@ -280,11 +281,13 @@ def _describe_result(finding: Finding, pair: Path) -> dict[str, Any]:
     notes = [f"{name}: {words}" for name, words in describe_finding(finding)]
     text = join_lines([f"{finding.stage}: {finding.place}: {finding.title}", *notes])
     result: dict[str, Any] = {"ruleId": finding.code, "level": "error", "message": {"text": text}}
-    place = finding.paddle_line or f"{pair}:1", finding.paddle_code, finding.paddle_span
-    result["locations"] = [_describe_place(*place)]
-    if finding.torch_line is not None:
-        beside = _describe_place(finding.torch_line, finding.torch_code, finding.torch_span)
-        result["relatedLocations"] = [{"id": 1, "message": {"text": "PyTorch"}, **beside}]
+    line, code, span = finding.line_of(finding.port)
+    result["locations"] = [_describe_place(line or f"{pair}:1", code, span)]
+    line, code, span = finding.line_of(finding.reference)
+    if line is not None:
+        name = FRAMEWORKS[finding.reference]
+        beside = _describe_place(line, code, span)
+        result["relatedLocations"] = [{"id": 1, "message": {"text": name}, **beside}]
     if finding.edit is not None and finding.edit.last_line:
         result["fixes"] = [_describe_fix(finding.edit)]
     return result

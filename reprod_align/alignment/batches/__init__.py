@@ -26,6 +26,7 @@ from reprod_align.alignment.locating.blame import locate
 from reprod_align.alignment.loss_stage import describe_effects
 from reprod_align.alignment.noise import Noise
 from reprod_align.alignment.runner import Runner
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array, magnitude
 from reprod_align.base.difference import RELATIVE_TOLERANCE, Gap
 from reprod_align.base.text import shorten
@@ -172,7 +173,9 @@ def compare_batches(
         what = f"outputs, {len(judged)} further batches"
         findings.check("forward", what, max(apart for apart, _ in judged), not found)
     if f"with {ONE_EXAMPLE}" in trials.refused:
-        findings.remark(f"not compared with {ONE_EXAMPLE}: the PyTorch model does not run on it")
+        findings.remark(
+            f"not compared with {ONE_EXAMPLE}: the {REFERENCE} model does not run on it"
+        )
     findings.report.findings += _merge(found)
     return trials.first
 
@@ -258,10 +261,10 @@ def _judge_failure(
     if error.is_unshared or error.lacks_kernel:
         return 0.0, []
     if batch.other_dtype and _DTYPE.search(error.text):
-        findings.remark(f"{batch.words} the Paddle model does not run: {error.text}")
+        findings.remark(f"{batch.words} the {PORT} model does not run: {error.text}")
         return 0.0, []
     ours = trials.pairing.find_around(error.path)
-    text = f"the Paddle {error.what} raises {error.text}"
+    text = f"the {PORT} {error.what} raises {error.text}"
     finding = Finding("forward", ours, error.path, text, math.inf, 0.0, kind="port-raises")
     return math.inf, [(batch, give_lines(finding, None, error.source))]
 

@@ -10,6 +10,7 @@ from reprod_align import api
 from reprod_align.alignment.findings import Findings, give_lines
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.text import ancestors, count, last_part, parent
 from reprod_align.model.settings import SYNONYMS
 from reprod_align.model.side import ModelInfo, Side
@@ -168,7 +169,8 @@ def _count_layers(finding: Finding, pairing: Pairing) -> str:
     ]
     if counts[0] >= counts[1]:
         return ""
-    return f"{pairing.modules[around]} holds {count(counts[0], 'layer')} in Paddle and {counts[1]} in PyTorch"
+    layers = count(counts[0], "layer")
+    return f"{pairing.modules[around]} holds {layers} in {PORT} and {counts[1]} in {REFERENCE}"
 
 
 def _find_set_late(finding: Finding, runner: Runner) -> SourceLine | None:

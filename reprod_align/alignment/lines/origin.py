@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from reprod_align.alignment.lines.divergence import Difference
 from reprod_align.alignment.lines.graph import is_same
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.model.source import RETURN, Operation, SourceLine
 from reprod_align.model.source.parsing import (
     find_assignment,
@@ -167,18 +168,20 @@ def describe_difference(found: Difference) -> str:
     """Return what the two lines do differently; "" where only the lines themselves can tell."""
     ours, theirs = _quote(found.ours), _quote(found.theirs)
     if found.how == "cut" and found.theirs is not None:
-        stops, place = ("PyTorch", ours) if found.theirs.differentiable else ("Paddle", theirs)
+        stops, place = (
+            (str(REFERENCE), ours) if found.theirs.differentiable else (str(PORT), theirs)
+        )
         return f"the gradient stops at {place} in {stops}"
     if not found.is_sure:
         return ""
     if found.how == "lacking" and ours:
-        return f"PyTorch calls {ours} here, and Paddle does not"
+        return f"{REFERENCE} calls {ours} here, and {PORT} does not"
     if found.how == "extra" and theirs:
-        return f"Paddle calls {theirs} here, and PyTorch does not"
+        return f"{PORT} calls {theirs} here, and {REFERENCE} does not"
     if ours and theirs and _bare(ours) != _bare(theirs):
         inside = found.ours is not None and found.ours.whole is not None
         step = f"{found.ours.name} inside {ours}" if inside and found.ours is not None else ours
-        return f"{theirs} in Paddle, {step} in PyTorch"
+        return f"{theirs} in {PORT}, {step} in {REFERENCE}"
     return ""
 
 
@@ -199,8 +202,8 @@ def describe_edit(edit: Suggestion) -> str:
     """Return what an edit says is different, where it adds a call or takes one out; "" elsewhere."""
     texts = "".join(edit.before.split()), "".join(edit.after.split())
     for sides, (part, whole) in (
-        (("PyTorch", "Paddle"), texts),
-        (("Paddle", "PyTorch"), texts[::-1]),
+        ((str(REFERENCE), str(PORT)), texts),
+        ((str(PORT), str(REFERENCE)), texts[::-1]),
     ):
         name = whole.removesuffix(f"({part})")
         if name != whole and name.replace(".", "").isidentifier():

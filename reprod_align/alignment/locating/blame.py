@@ -43,6 +43,7 @@ from reprod_align.alignment.locating.shares import split_differences
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.api import split_references
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.difference import Gap, gap
 from reprod_align.base.text import is_within, parent, shorten
 from reprod_align.causes import explain_draws
@@ -313,7 +314,7 @@ def _add_unlocated(runner: Runner, findings: Findings, done: Pass, run: PinnedRu
             [leaf.array.shape for leaf in trace.outputs.values()]
             for trace in (done.reference, done.natural)
         )
-        text = f"no output can be compared: shapes {ours} in PyTorch, {theirs} in Paddle"
+        text = f"no output can be compared: shapes {ours} in {REFERENCE}, {theirs} in {PORT}"
         findings.add("forward", "", "", text, kind="not-comparable")
     elif not done.outputs_ok:
         pair, worst = max(done.outputs, key=lambda output: output[1].relative)
@@ -346,7 +347,7 @@ def _describe_exchange(done: Pass, pair: LeafPair) -> str:
             and leaf.array.shape == actual.shape
             and gap(leaf.array, actual).ok
         ):
-            return f"outputs are exchanged: output {pair.actual} is PyTorch's output {name}"
+            return f"outputs are exchanged: output {pair.actual} is {REFERENCE}'s output {name}"
     return ""
 
 

@@ -22,10 +22,11 @@ from reprod_align.alignment.locating.fault import Fault
 from reprod_align.alignment.locating.faults import find_backward_faults, list_differences
 from reprod_align.alignment.locating.pinning import run_again
 from reprod_align.alignment.runner import Runner
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array
 from reprod_align.base.text import ancestors, is_within, last_part, parent
 from reprod_align.explain.code import Code
-from reprod_align.explain.donor import KEYWORDS
+from reprod_align.explain.donor import translate_keyword
 from reprod_align.explain.edits import ROWS
 from reprod_align.explain.executed import note_lines
 from reprod_align.explain.overlay import NotAppliedError, overlaid
@@ -238,7 +239,10 @@ class Experiment:
             self.tensors += 1
             if self._mends_loaded(fault, name, other):
                 ours, theirs = pairing.torch.tensors[name], pairing.paddle.tensors[other]
-                words = f"{last_part(other)}, a tensor that Paddle's module makes, is not PyTorch's {name}"
+                words = (
+                    f"{last_part(other)}, a tensor that {PORT}'s module makes, is not "
+                    f"{REFERENCE}'s {name}"
+                )
                 return (
                     find_argument(self.runner.reference, pairing.torch, ours.owner, [ours.role]),
                     find_argument(self.runner.port, pairing.paddle, theirs.owner, [theirs.role]),
@@ -265,9 +269,7 @@ class Experiment:
                 line = find_argument(port, self.runner.pairing.paddle, owner, [name])
                 ours = self.runner.pairing.torch
                 other = find_argument(reference, ours, parent(alike[0][0]), [name])
-                words = (
-                    f"{name}, a tensor that Paddle's module makes, is not PyTorch's {alike[0][0]}"
-                )
+                words = f"{name}, a tensor that {PORT}'s module makes, is not {REFERENCE}'s {alike[0][0]}"
                 return other, line, words
         return None
 
@@ -291,7 +293,7 @@ class Experiment:
         if found.how != "call":
             return None
         call, held = ours.whole or ours, port.read_attributes(theirs.module)
-        named = {KEYWORDS.get(name, name): one for name, one in call.keywords.items()}
+        named = {translate_keyword(name): one for name, one in call.keywords.items()}
         return self._find_switch(
             fault,
             [
@@ -346,7 +348,9 @@ class Experiment:
                 line = find_argument(self.runner.port, info, one.path, [one.name])
                 own = one.path in (fault.place[1], fault.calls.theirs.path)
                 name = one.name if own else f"{last_part(one.path)}.{one.name}"
-                words = f"{name} is {one.before!r} in Paddle: {one.after!r} gives PyTorch's numbers"
+                words = (
+                    f"{name} is {one.before!r} in {PORT}: {one.after!r} gives {REFERENCE}'s numbers"
+                )
                 return None, line, words
         return None
 

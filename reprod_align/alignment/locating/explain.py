@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from reprod_align.alignment.locating.fault import Fault
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array
 from reprod_align.base.text import last_part, parent
 from reprod_align.causes import explain_forward, explain_gradient, explain_mask, explain_scores
@@ -61,7 +62,9 @@ def _explain_boolean_mask(fault: Fault) -> str:
     )
     if not any(np.array_equal(one, other) for one in ours for other in theirs):
         return ""
-    words = "the mask is inverted: True hides a place in PyTorch's layer and shows it in Paddle's"
+    words = (
+        f"the mask is inverted: True hides a place in {REFERENCE}'s layer and shows it in {PORT}'s"
+    )
     return cite(words, "attention-boolean-mask")
 
 

@@ -21,6 +21,7 @@ from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Wh
 from reprod_align.alignment.noise import Judge
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
+from reprod_align.base import PORT
 from reprod_align.base.blocks import Array, magnitude
 from reprod_align.base.difference import Gap
 from reprod_align.base.local import measure_ordinary
@@ -333,7 +334,7 @@ def move_closer(fault: Fault, pairing: Pairing, reference: Trace) -> Fault:
     where = fault.where.replace(
         "the value it hands", "the value made from its output and handed", 1
     )
-    where += f"; its weights are those of {', '.join(sorted(others))} in Paddle"
+    where += f"; its weights are those of {', '.join(sorted(others))} in {PORT}"
     other = next(iter(others)) if len(others) == 1 else fault.place[1]
     return replace(fault, place=(child, other), where=where, own_code=False)
 

@@ -14,6 +14,7 @@ from reprod_align.alignment.locating.fault import (
     rounding_of,
 )
 from reprod_align.alignment.locating.masks import blame_giver, find_makers
+from reprod_align.base import PORT, REFERENCE, Role
 from reprod_align.base.blocks import Array, magnitude
 from reprod_align.base.difference import Gap
 from reprod_align.model.trace import PASSED_ON, Leaf, LeafPair, Trace, carries_mask, sum_gradients
@@ -96,7 +97,7 @@ def _compare_shapes(run: PinnedRun, calls: CallPair) -> Iterator[Fault]:
     inputs_fit = len(run.pair_leaves(calls, "inputs")) == len(ours.inputs) == len(theirs.inputs)
     if misfit is not None and inputs_fit and not run.counterparts.is_other_layer(theirs):
         shapes = ours.outputs[misfit[0]].array.shape, theirs.outputs[misfit[1]].array.shape
-        where = f"its output: shape {shapes[0]} in PyTorch, {shapes[1]} in Paddle"
+        where = f"its output: shape {shapes[0]} in {REFERENCE}, {shapes[1]} in {PORT}"
         yield Fault("forward", calls.paths, _NO_SHAPE_FITS, where, theirs.finished, calls,
                     run.has_children(theirs))  # fmt: skip
 
@@ -190,8 +191,14 @@ def _describe_cut(ours: Leaf, theirs: Leaf) -> str:
     if magnitude(ours.gradient) + magnitude(theirs.gradient) == 0:
         return ""
     if ours.differentiable:
-        return "the gradient is stopped in Paddle (detach or stop_gradient) and not in PyTorch"
-    return "the gradient is stopped in PyTorch (detach or no_grad) and not in Paddle"
+        return f"the gradient {describe_stop(PORT, REFERENCE)}"
+    return f"the gradient {describe_stop(REFERENCE, PORT)}"
+
+
+def describe_stop(stopped: Role, other: Role) -> str:
+    """Say that a gradient is stopped on one side alone, and by what that framework stops gradients."""
+    means = stopped.choose("no_grad", "stop_gradient")
+    return f"is stopped in {stopped} (detach or {means}) and not in {other}"
 
 
 def _differ_at_kinks(pair: LeafPair, ours: Leaf, actual: Array | None, found: Gap) -> bool:

@@ -17,6 +17,7 @@ from reprod_align.alignment.locating.fault import (
     outputs_agree,
     rounding_of,
 )
+from reprod_align.base import REFERENCE
 from reprod_align.base.blocks import Array, magnitude
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.model.trace import (
@@ -226,7 +227,7 @@ def _blame_user_code(fault: Fault, calls: CallPair, run: PinnedRun) -> Fault:
         if found is not None and not lacks_constant(found, run):
             where = f"the mask or index it hands to {given} is not what that layer takes"
             if lacks:
-                where = f"it hands no mask or index to {given}, and PyTorch does"
+                where = f"it hands no mask or index to {given}, and {REFERENCE} does"
             return replace(fault, place=found.paths, where=where)
     return fault
 

@@ -16,6 +16,7 @@ from reprod_align.alignment.locating.counterparts import PinnedRun
 from reprod_align.alignment.locating.fault import may_round
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
+from reprod_align.base import PORT
 from reprod_align.base.text import is_within, parent
 from reprod_align.model.trace import Call, find_unpaired
 from reprod_align.report.finding import FindingKind
@@ -58,7 +59,7 @@ def add_parameter_faults(
             continue
         text = pairing.describe_frozen(name, other)
         if not text and pairing.paddle.find(free.port.gradients, other) is None:
-            text = "gets no gradient in Paddle"
+            text = f"gets no gradient in {PORT}"
         elif not text and place != module:
             text = (
                 f"its gradient differs; the values at its module cannot be compared; {found.words}"

@@ -23,6 +23,7 @@ from reprod_align.alignment.training.effects import (
     remark_on_settings,
 )
 from reprod_align.alignment.training.schedules import explain_rates
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.difference import RELATIVE_TOLERANCE, gap
 from reprod_align.base.text import count
 from reprod_align.errors import MissingNameError
@@ -63,9 +64,7 @@ def compare_rates(
     if not found.ok:
         scale = RELATIVE_TOLERANCE * max(float(np.abs(expected).max()), 1e-300)
         at = int(np.argmax(np.abs(actual - expected) > scale))
-        text = (
-            f"learning rate at step {at}: {expected[at]:.9g} in PyTorch, {actual[at]:.9g} in Paddle"
-        )
+        text = f"learning rate at step {at}: {expected[at]:.9g} in {REFERENCE}, {actual[at]:.9g} in {PORT}"
         stage: Stage = "schedule" if scheduled else "optimizer"
         cause = explain_rates(expected, actual) if scheduled else ""
         findings.add(stage, "", "", text, found, cause=cause, kind="learning-rate")
@@ -229,7 +228,9 @@ def _differs_on_same_weights(
         trace = runner.run_step(number, taken[number - 1].tensors if number else None)
         found = gap(np.array(step.loss), np.array(trace.loss or 0.0), ROUNDING)
         if not found.ok:
-            text = f"with PyTorch's own weights of step {number} the loss differs; {found.words}"
+            text = (
+                f"with {REFERENCE}'s own weights of step {number} the loss differs; {found.words}"
+            )
             findings.add("optimizer", "", "", text, found, kind="training-loss")
             return True
     return False

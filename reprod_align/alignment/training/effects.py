@@ -21,6 +21,7 @@ from reprod_align.alignment.audit import OptimizerDifference, describe_differenc
 from reprod_align.alignment.comparing import WHOLE_ROUNDING
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.runner import Runner, shake
+from reprod_align.base import PORT, REFERENCE, Role
 from reprod_align.base.blocks import Array, magnitude
 from reprod_align.base.difference import RELATIVE_TOLERANCE, Gap, gap
 from reprod_align.model.settings import OptimizerSettings, Values
@@ -309,6 +310,10 @@ _RULES: Final[Mapping[str, UpdateRule]] = {
 }
 
 
+def _find_guard(role: Role) -> float:
+    return role.choose(NORM_GUARD, 0.0)
+
+
 class Effects:
     """Works out the reference's steps under other settings."""
 
@@ -327,25 +332,28 @@ class Effects:
         self._start, self._taken, self._settings, self._other = start, taken, settings, other
         self._clip: Values | None = None
         self._own: Moves | None = None
-        for clip in [None] if settings.clip is None else [other.clip, None]:
-            made = self._work_out(settings, clip, NORM_GUARD)
+        known = REFERENCE.choose(other.clip, settings.clip)  # a hook of PyTorch's does not tell
+        for clip in [None] if settings.clip is None else [known, None]:
+            made = self._work_out(settings, clip, _find_guard(REFERENCE))
             if made is not None and self._are_taken(made):
                 self._clip, self._own = clip, made
                 break
 
     @property
     def optimizer(self) -> str:
-        """The class of Paddle's optimizer."""
+        """The class of the port's optimizer."""
         return self._other.class_name
 
     @property
     def clips_alike(self) -> bool:
-        """Whether PyTorch's side is seen to clip as Paddle's is set to."""
-        return self._own is not None and self._clip == self._other.clip
+        """Whether the reference is seen to clip as the port is set to, as far as its hooks tell."""
+        theirs = PORT.choose(self._other.clip and self._clip, self._other.clip)
+        return self._own is not None and self._clip == theirs
 
-    def as_in_paddle(self) -> Moves | None:
-        """Return the steps with PyTorch's settings and Paddle's way of clipping by a norm."""
-        return self._work_out(self._settings, self._clip, 0.0) if self.clips_alike else None
+    def as_in_port(self) -> Moves | None:
+        """Return the steps with the reference's settings and the port's way of clipping by a norm."""
+        guard = _find_guard(PORT)
+        return self._work_out(self._settings, self._clip, guard) if self.clips_alike else None
 
     def of(self, difference: OptimizerDifference, number: int) -> tuple[float, float]:
         """Return what the difference changes in step `number`, and at most in any; inf: not known.
@@ -362,8 +370,9 @@ class Effects:
         return apart[number], max(apart)
 
     def _work_out_with(self, difference: OptimizerDifference) -> Moves | None:
+        guard = _find_guard(REFERENCE)
         if difference.setting == "clip":
-            return self._work_out(self._settings, self._other.clip, NORM_GUARD)
+            return self._work_out(self._settings, self._other.clip, guard)
         if difference.setting in _PLAIN_SETTINGS:
             return None
         changed = {
@@ -372,7 +381,7 @@ class Effects:
             else values
             for name, values in self._settings.parameters.items()
         }
-        return self._work_out(replace(self._settings, parameters=changed), self._clip, NORM_GUARD)
+        return self._work_out(replace(self._settings, parameters=changed), self._clip, guard)
 
     def _work_out(
         self, settings: OptimizerSettings, clip: Values | None, guard: float
@@ -396,10 +405,11 @@ class Effects:
         return made if all(made) else None
 
     def _are_taken(self, made: Moves) -> bool:
-        """Tell whether these are the steps that PyTorch took, each computed from the values around it."""
+        """Tell whether these are the reference's steps, each computed from the values around it."""
+        believed = REFERENCE.choose(_BELIEVED, ROUNDING)
         eps = 16 * float(np.finfo(np.float64).eps)
         return all(
-            gap(own[name], move, _BELIEVED, eps * magnitude(self._start[name])).ok
+            gap(own[name], move, believed, eps * magnitude(self._start[name])).ok
             for number, step in enumerate(made)
             for own in [updates_of(self._taken, number, self._start)]
             for name, move in step.items()
@@ -484,7 +494,7 @@ def _is_float32(
     """Tell whether the updates differ by float32 inside Paddle's kernels alone; note it if so."""
     named = max(wrong.values(), key=lambda one: one[1].relative)
     worst, limit = named[1].relative, limit_rounding(runner)
-    expected = effects.as_in_paddle()
+    expected = effects.as_in_port()
     if worst > limit and expected is not None:
         theirs = updates_of(replayed, number, runner.port_start())
         made = runner.pairing.convert(expected[number])
@@ -492,7 +502,7 @@ def _is_float32(
         worst = max(gap(made[n], theirs[n]).relative if n in made else np.inf for n in names)
         findings.remark("clip_grad_norm_ adds 1e-6 to the norm, Paddle's norm clipping does not")
     if worst <= limit:
-        findings.note_float32(f"Paddle's {effects.optimizer} (its update of {named[0]})", worst)
+        findings.note_float32(f"{PORT}'s {effects.optimizer} (its update of {named[0]})", worst)
     return worst <= limit
 
 

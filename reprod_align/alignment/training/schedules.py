@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from reprod_align.api import refer_to
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.difference import gap
 
 import numpy as np
@@ -257,11 +258,13 @@ def explain_rates(expected: Rates, actual: Rates) -> str:
     if len(expected) != len(actual) or len(expected) < _FEWEST_STEPS or agree(expected, actual):
         return ""
     if agree(actual, np.full_like(actual, expected[0])):
-        return "Paddle's rate never changes: its scheduler takes no step, or is not the optimizer's own"
+        return f"{PORT}'s rate never changes: its scheduler takes no step, or is not the optimizer's own"
     at, shift = int(np.abs(expected).argmax()), _name_shift(expected, actual)
     factor = float(actual[at] / expected[at])
     if agree(expected * factor, actual):  # an exponential decay that is shifted is also scaled
-        words = f"all of Paddle's rates are PyTorch's times {factor:.6g}: the first rates differ"
+        words = (
+            f"all of {PORT}'s rates are {REFERENCE}'s times {factor:.6g}: the first rates differ"
+        )
         return f"{words}; or {shift}" if shift else words
     if shift:
         return shift + refer_to(["schedule-order"])
@@ -277,9 +280,9 @@ def _name_shift(expected: Rates, actual: Rates) -> str:
     for by in range(1, min(_MOST_SHIFTED, len(expected) - _FEWEST_STEPS) + 1):
         count = "one step" if by == 1 else f"{by} steps"
         if agree(expected[by:], actual[:-by]):
-            return f"Paddle's schedule is {count} early: its rate at step t is PyTorch's at step t + {by}"
+            return f"{PORT}'s schedule is {count} early: its rate at step t is {REFERENCE}'s at step t + {by}"
         if agree(actual[by:], expected[:-by]):
-            return f"Paddle's schedule is {count} late: its rate at step t is PyTorch's at step t - {by}"
+            return f"{PORT}'s schedule is {count} late: its rate at step t is {REFERENCE}'s at step t - {by}"
     return ""
 
 
@@ -288,9 +291,9 @@ def _name_pace(expected: Rates, actual: Rates) -> str:
     length = len(expected)
     for times in range(2, _MOST_STRETCHED + 1):
         if agree(expected[::times], actual[: len(expected[::times])]):
-            return f"Paddle's schedule runs {times} times as fast: its scheduler is stepped {times} times"
+            return f"{PORT}'s schedule runs {times} times as fast: its scheduler is stepped {times} times"
         if agree(expected[np.arange(length) // times], actual):
-            return f"Paddle's schedule runs slower: its scheduler is stepped once in {times} steps"
+            return f"{PORT}'s schedule runs slower: its scheduler is stepped once in {times} steps"
     return ""
 
 
@@ -303,7 +306,7 @@ def _explain_start(expected: Rates, actual: Rates) -> str:
     ways = [_name_way(rates[: first + 1]) for rates in (expected, actual)]
     if not all(ways) or ways[0] == ways[1]:
         return ""
-    return f"the rates agree from step {first} on; before it PyTorch's {ways[0]} and Paddle's {ways[1]}"
+    return f"the rates agree from step {first} on; before it {REFERENCE}'s {ways[0]} and {PORT}'s {ways[1]}"
 
 
 def _name_way(rates: Rates) -> str:
@@ -319,9 +322,9 @@ def _compare_shapes(ours: ScheduleShape, theirs: ScheduleShape) -> str:
     """Name the numbers in which two fitted shapes differ, or the two shapes."""
     entry = next((slug for name, slug in _ENTRIES.items() if name in ours.name), "")
     if ours.name != theirs.name:
-        return f"PyTorch's rates follow {ours}, Paddle's {theirs}{refer_to([entry])}"
+        return f"{REFERENCE}'s rates follow {ours}, {PORT}'s {theirs}{refer_to([entry])}"
     named = [
-        f"{name}: {_show(ours.numbers[name])} in PyTorch, {_show(theirs.numbers[name])} in Paddle"
+        f"{name}: {_show(ours.numbers[name])} in {REFERENCE}, {_show(theirs.numbers[name])} in {PORT}"
         for name in ours.numbers
         if _differ(ours.numbers[name], theirs.numbers.get(name, ""))
     ]
@@ -335,7 +338,7 @@ def _compare_turns(expected: Rates, actual: Rates) -> str:
     ours, theirs = find_turns(expected), find_turns(actual)
     if not ours or not theirs or ours[0] == theirs[0]:
         return ""
-    return (f"PyTorch's rates turn first at step {ours[0]}, Paddle's at step {theirs[0]}: a rise or a "
+    return (f"{REFERENCE}'s rates turn first at step {ours[0]}, {PORT}'s at step {theirs[0]}: a rise or a "
             "cycle has another length")  # fmt: skip
 
 

@@ -23,7 +23,7 @@ class Effects:
     def of(self, difference: Any, number: int) -> tuple[float, float]:
         return self.sizes[difference.setting], self.sizes[difference.setting]
 
-    def as_in_paddle(self) -> None:
+    def as_in_port(self) -> None:
         return None
 
 
