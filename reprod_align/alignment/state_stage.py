@@ -203,12 +203,16 @@ def _faithful_value(
     Beside it stands what rounding can leave of it where the values of a mean cancel. name: of the
     reference's buffer. A class of the user's may lay its input out anew: then the batch's statistic is
     the one that the reference's step added. None for any other buffer, or where the step is not known
-    (a cumulative average, inputs that were not kept, several calls of such a class).
+    (a cumulative average over several calls, inputs that were not kept, several calls of such a class).
     """
     owner, _, role = name.rpartition(".")
     role = name_role(role)
-    momentum = info.modules[owner].values.get("momentum")
+    settings = info.modules[owner].values
+    momentum = settings.get("momentum")
     calls = [call for call in reference.calls if call.path == owner]
+    if momentum is None and "momentum" in settings and len(calls) == 1:  # the mean of all batches
+        batches = reference.buffers.get(f"{owner}.num_batches_tracked")
+        momentum = None if batches is None else 1 / max(1, int(batches))
     if role not in ("running_mean", "running_var") or not momentum or not calls:
         return None
     given, single = 1 - momentum, float(np.float32(1 - momentum))  # Paddle's kernel takes a float32

@@ -351,3 +351,16 @@ def test_what_is_looked_up_by_its_name_comes_along(
     assert "scaled = ScaledNorm" in made.text and "class Soft(" in made.text
     assert "globals()[act]" in made.text and name not in made.text
     assert "class Unused" not in made.text
+
+
+def test_declarations_of_overloads_stay_behind(tmp_path: Path) -> None:
+    text = (
+        "from torch.jit import _overload as overload\n\n\n"
+        "@overload\ndef loops(edges: int) -> int:\n    pass\n\n\n"
+        '@overload\ndef loops(edges: str) -> str:\n    """Of texts."""\n\n\n'
+        "def loops(edges):\n    return edges\n"
+    )
+    found = modules.Module("overloads", tmp_path / "overloads.py", Code(text)).define("loops")
+    assert found is not None
+    (statement,) = found.statements
+    assert ast.unparse(statement) == "def loops(edges):\n    return edges"

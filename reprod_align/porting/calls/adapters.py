@@ -812,6 +812,55 @@ def set_items(x, index, value):
         places = places // size
     x.index_put_(tuple(axes), value.astype(x.dtype).expand(places.shape))
 ''',
+    "drop_biases": '''
+def drop_biases(layer):
+    """Take the biases off a recurrent layer: Paddle builds none without, and its kernel asks for some."""
+    zeros = {id(one): paddle.zeros_like(one) for name, one in layer.named_parameters() if "bias" in name}
+    for part in layer.sublayers(include_self=True):
+        for name in [one for one in part._parameters if "bias" in one]:
+            del part._parameters[name]
+    for one in zeros.values():
+        one.stop_gradient = False  # its gradient is computed, and nothing reads it
+    layer._all_weights = [zeros.get(id(one), one) for one in layer._all_weights]
+    return layer
+''',
+    "average_statistics": '''
+def average_statistics(norm):
+    """Make a batch norm's running statistics the means of all batches so far, as momentum=None does."""
+
+    def count(norm, inputs):
+        if norm.training:
+            norm.batches += 1
+            norm._momentum = 1 - 1 / norm.batches
+
+    norm.batches = 0
+    norm.register_forward_pre_hook(count)
+    return norm
+''',
+    "register_parametrization": '''
+def register_parametrization(layer, name, module):
+    """Compute a layer's parameter from another one by a module, anew in each call, as PyTorch's does."""
+    if not hasattr(layer, "parametrizations"):
+        layer.parametrizations = paddle.nn.LayerDict()
+    if name in layer.parametrizations:
+        layer.parametrizations[name].append(module)
+    else:
+        layer.parametrizations[name] = paddle.nn.LayerList([module])
+        layer.parametrizations[name].original = layer._parameters.pop(name)
+    turned = isinstance(layer, paddle.nn.Linear) and name == "weight"
+
+    def compute(layer, inputs=None):
+        held = layer.parametrizations[name]
+        value = held.original.T if turned else held.original
+        for one in held:
+            value = one(value)
+        object.__setattr__(layer, name, value.T if turned else value)
+
+    compute(layer)
+    if len(layer.parametrizations[name]) == 1:
+        layer.register_forward_pre_hook(compute)
+    return layer
+''',
     "reset_layer": '''
 def reset_layer(layer):
     """Draw a layer's parameters as PyTorch does when it makes one."""

@@ -274,6 +274,8 @@ class Proposer:
         is_layer = isinstance(find_object(public), type)
         if public == "torch.nn.Linear" and node._site in self._exposed:  # type: ignore[attr-defined]
             yield _name_callee(slots, "paddle.compat.nn.Linear")
+        if public == "torch.nn.modules.linear.Linear.__init__" and 0 in self._exposed:  # a base's
+            yield _name_callee(slots, "paddle.compat.nn.Linear.__init__")
         if public in ADAPTERS or (
             is_layer and is_starred(node) and rows and public not in UNTOUCHED
         ):

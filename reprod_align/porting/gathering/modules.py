@@ -62,7 +62,8 @@ class Module:
         found: dict[str, list[ast.stmt]] = {}
         for statement in self.code.tree.body:
             for name in _list_bound(statement):
-                found.setdefault(name, []).append(statement)
+                others = [one for one in found.get(name, ()) if not _is_declaration(one)]
+                found[name] = [*others, statement]
         return found
 
     @cached_property
@@ -137,6 +138,17 @@ def _list_bound(statement: ast.stmt) -> Iterator[str]:
         for node in ast.walk(statement):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 yield node.id
+
+
+def _is_declaration(statement: ast.stmt) -> bool:
+    """Tell whether a definition has a decorator and no code: an overload, which the next one replaces."""
+    if not isinstance(statement, Function) or not statement.decorator_list:
+        return False
+    return all(
+        isinstance(one, ast.Pass)
+        or (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
+        for one in statement.body
+    )
 
 
 def _list_changed(statement: ast.stmt) -> Iterator[str]:
