@@ -180,7 +180,7 @@ def _is_number(value: Any) -> bool:
 def _setting_difference(
     in_paddle: ModuleSettings, name: str, torch_value: Any, paddle_value: Any
 ) -> SettingDifference:
-    convention, entry = _convention(in_paddle.kind, name)
+    convention, entry = api.find_convention(in_paddle.kind, name)
     doubt = convention.doubt
     if in_paddle.convention:  # the layer writes it as PyTorch does
         convention, entry = Convention(name), ""
@@ -189,12 +189,6 @@ def _setting_difference(
     message = _setting_message(name, convention, torch_value, paddle_value)
     message += f" ({doubt})" if doubt else ""
     return SettingDifference(name, torch_value, paddle_value, message, not doubt, entry)
-
-
-def _convention(kind: str, name: str) -> tuple[Convention, str]:
-    """Return how Paddle writes a setting, and the API entry that says so; "" if it is as PyTorch does."""
-    known = api.conventions()
-    return known.get((kind, name)) or known.get(("", name), (Convention(name), ""))
 
 
 def _signs_differ(torch_dim: Any, paddle_dim: Any) -> bool:
@@ -268,7 +262,7 @@ def _attribute_difference(
         theirs, ours = f"{torch_name}={theirs}", f"{paddle_name}={ours}"
     doubt = _attribute_doubt(setting, torch_value, paddle_value)
     message = f"{setting}: {REFERENCE} {theirs}, {PORT} {ours}" + (f" ({doubt})" if doubt else "")
-    _, entry = _convention("", setting)
+    _, entry = api.find_convention("", setting)
     return SettingDifference(setting, torch_value, paddle_value, message, not doubt, entry)
 
 

@@ -21,6 +21,8 @@ class Findings:
         self.report = Report()
         self.places_only = False
         """whether causes and lines are left out, since the pair is judged once more"""
+        self.ends_at_float32 = False
+        """whether a place that loses precision is enough too: then the pair is judged once more"""
         self.tries_edits = True
         """whether edits of the port's code are tried at a fault"""
 
@@ -120,7 +122,8 @@ class Findings:
     @property
     def is_enough(self) -> bool:
         """Whether places alone are wanted and one was found."""
-        return self.places_only and bool(self.report.findings or self.report.imprecise)
+        rounds = self.ends_at_float32 and self.float32_inside
+        return self.places_only and (bool(self.report.findings) or rounds)
 
     def at(self, ours: str, theirs: str) -> list[Finding]:
         """Return the findings about a place."""

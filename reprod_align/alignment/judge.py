@@ -89,7 +89,8 @@ def judge(pair: PairSpec, dtype: str, put_back: bool = False, places_only: bool 
     findings.report.details.inputs = describe_inputs(pair.inputs)
     add_weights(runner.pairing, findings)
     add_split_ties(runner.pairing, findings)
-    findings.places_only = pair.places_only or (places_only and pair.asked_float32)
+    findings.ends_at_float32 = places_only and pair.asked_float32
+    findings.places_only = pair.places_only or findings.ends_at_float32
     findings.tries_edits = pair.tries_edits and not findings.places_only
     done: Pass | None = None
     try:

@@ -122,6 +122,15 @@ def conventions() -> dict[tuple[str, str], tuple[Convention, str]]:
     return found
 
 
+def find_convention(kind: str, setting: str) -> tuple[Convention, str]:
+    """Return how Paddle writes a setting of a kind of layer, and the entry that says so.
+
+    The entry is "" where Paddle writes it as PyTorch does.
+    """
+    known = conventions()
+    return known.get((kind, setting)) or known.get(("", setting), (Convention(setting), ""))
+
+
 @cache
 def optimizer_arguments() -> dict[str, str]:
     """Return Paddle's argument for an optimizer's setting, by PyTorch's name."""

@@ -297,7 +297,8 @@ def set_argument(site: Site) -> Iterator[Text]:
                 dotted(call.func)[-1:].isalnum()
                 and dotted(call.func).rpartition(".")[2][:1].isupper()
             ):
-                yield call, _add_argument(site.text(call), call, f"{name}={value!r}")
+                made = ", ".join(f"{one}={value!r}" for one in name.split("="))  # a bias may be two
+                yield call, _add_argument(site.text(call), call, made)
 
 
 def tie_parameters(site: Site) -> Iterator[Text]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import CodeType, MappingProxyType
 from typing import Any, Final
 
+from reprod_align.api import find_convention
 from reprod_align.base import PORT
 from reprod_align.base.text import ancestors, is_within, last_part, parent
 from reprod_align.explain.code import Code, dotted, list_imports, parse_code
@@ -24,6 +25,7 @@ from reprod_align.explain.donor import (
 from reprod_align.explain.edits import Site, value_of
 from reprod_align.explain.executed import LAMBDA, MODULE, Ran
 from reprod_align.model.local import find_local
+from reprod_align.model.settings import ModuleSettings
 from reprod_align.model.side import ModelInfo, Side
 from reprod_align.report import Finding
 
@@ -399,15 +401,15 @@ def _plain_name(function: Any) -> str:
 def _read_settings(
     known: ModelInfo, described: ModelInfo, other: str, path: str
 ) -> tuple[dict[str, Any], list[Any]]:
-    """Return PyTorch's settings that differ from Paddle's, and all plain values around the place."""
+    """Return the arguments that make the port's settings the reference's, and all plain values around the place."""
     settings: dict[str, Any] = {}
     ours, theirs = known.modules.get(other), described.modules.get(path)
     if ours is not None and theirs is not None:
-        settings = {
-            name: value
+        settings = dict(
+            _write_setting(theirs, name, value)
             for name, value in ours.values.items()
             if theirs.values.get(name) != value and isinstance(value, (bool, int, float, str))
-        }
+        )
     values: dict[Any, None] = dict.fromkeys(settings.values())
     for name, module in known.modules.items():
         if is_within(name, other):
@@ -415,6 +417,17 @@ def _read_settings(
                 value for value in module.values.values() if isinstance(value, (int, float, str))
             ))  # fmt: skip
     return settings, list(values)[:12]
+
+
+def _write_setting(layer: ModuleSettings, name: str, value: Any) -> tuple[str, Any]:
+    """Return the port's argument for a setting, and the reference's value as the port writes it there."""
+    convention, _ = find_convention(layer.kind, name)
+    if PORT.framework == "torch" or layer.convention:  # written as PyTorch does
+        return name, value
+    written = value if convention.from_torch is None else convention.from_torch(value)
+    if isinstance(written, float):  # 1 - 0.003 as a person writes it
+        written = float(f"{written:.12g}")
+    return convention.argument or name, written
 
 
 # ------------------------------------------------------------------- functions by name

@@ -16,9 +16,10 @@ from reprod_align.base.text import parent
 from reprod_align.errors import ReprodError
 from reprod_align.explain.executed import Ran, note_functions
 from reprod_align.explain.overlay import NotAppliedError, list_live_functions, overlaid
-from reprod_align.explain.trials import Files, Texts
+from reprod_align.explain.trials import Files, Texts, Trial
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs, ModelFailure
+from reprod_align.model.source import SourceLine
 from reprod_align.pair import PairSpec
 from reprod_align.report import STAGES, Finding, Report
 
@@ -69,15 +70,20 @@ class Bench:
         self.live = list_live_functions({file for file, _ in ran.port})
         return ran
 
-    def judge(self, texts: Texts, inputs: Inputs | None = None) -> "Outcome":
-        """Return which places differ with these texts, of the first stage at which any does."""
+    def judge(
+        self, texts: Texts, inputs: Inputs | None = None, throughout: bool = False
+    ) -> "Outcome":
+        """Return which places differ with these texts, of the first stage at which any does.
+
+        throughout: of all stages, and with the line at which each begins; this takes longer.
+        """
         began = time.monotonic()
         try:
             with self.port_with(texts) as port, warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 if self.homes is not None and not list_homes(port) <= {*self.homes}:
                     return Outcome(error="another implementation takes the place of the port's own")
-                return _read_outcome(self._judge(port, inputs))
+                return _read_outcome(self._judge(port, inputs, throughout))
         except (NotAppliedError, ModelFailure, ReprodError) as error:
             return Outcome(error=str(error))
         except Exception as error:  # of the port's constructors
@@ -85,9 +91,10 @@ class Bench:
         finally:
             self.seconds = max(self.seconds, time.monotonic() - began)
 
-    def _judge(self, port: LocalSide, inputs: Inputs | None) -> Report:
+    def _judge(self, port: LocalSide, inputs: Inputs | None, throughout: bool) -> Report:
         batch = self.pair.inputs if inputs is None else inputs
-        pair = replace(self.pair, port=port, inputs=batch, further=False, places_only=True)
+        pair = replace(self.pair, port=port, inputs=batch, further=False, tries_edits=False)
+        pair = replace(pair, places_only=not throughout)
         with ExitStack() as stack:
             stack.enter_context(self.reference.working("float64", self.widened))
             stack.enter_context(port.working("float64", self.widened, at_rest=True))
@@ -133,6 +140,8 @@ class Outcome:
     unpaired: frozenset[str] = frozenset()
     """the outputs of PyTorch's model that none of the port's is held against"""
     error: str = ""
+    begins: Mapping[Fault, tuple[str, int]] = field(default_factory=dict)
+    """the file and the line of the port at which a place's difference begins, where they are known"""
 
     @property
     def stage(self) -> int:
@@ -155,11 +164,7 @@ class Outcome:
         called is called no more, nothing is mended, nor where an output is judged no more; a module that
         is called now may differ itself.
         """
-        if not self.ran or fault in self.faults or any(one in self.faults for one in mended):
-            return False
-        if self.called and before.called - self.called:
-            return False
-        if before.ran and self.unpaired - before.unpaired:
+        if fault in self.faults or not self._keeps(before, mended):
             return False
         if self.agrees_in_eval and not before.agrees_in_eval:
             return True  # what differs now shows in train mode, which was not judged before
@@ -177,6 +182,29 @@ class Outcome:
             for one, difference in self.faults.items()
         )
 
+    def moves(self, before: "Outcome", fault: Fault, trial: Trial, added: int) -> bool:
+        """Tell whether a fault begins later in the port's code than before, and nothing else differs anew.
+
+        So it is where two mistakes lead to one value: with the first of them mended, all the calls up
+        to the second give PyTorch's numbers. trial: the edit. added: lines that it adds to its file.
+        """
+        first, now = before.begins.get(fault), self.begins.get(fault)
+        if first is None or now is None or fault not in self.faults:
+            return False
+        if not self._keeps(before, ()) or self.faults.keys() - before.faults.keys():
+            return False
+        file, _, line = str(SourceLine(trial.file, trial.candidate.line)).rpartition(":")
+        behind = now[0] == file and now[1] > int(line)
+        return now[0] == first[0] and now[1] - (added if behind else 0) > first[1]
+
+    def _keeps(self, before: "Outcome", mended: Collection[Fault]) -> bool:
+        """Tell whether the port runs, calls and returns what it did, and no mended fault is back."""
+        if not self.ran or any(one in self.faults for one in mended):
+            return False
+        if self.called and before.called - self.called:
+            return False
+        return not (before.ran and self.unpaired - before.unpaired)
+
 
 def _may_be_hidden_by(one: Fault, first: Fault) -> bool:
     """Tell whether a fault may have been hidden by another one at the same place: it is named once."""
@@ -189,12 +217,19 @@ def _read_outcome(report: Report) -> Outcome:
         for found in report.findings
         for place in (found.place, *found.places)
     }
+    begins: dict[Fault, tuple[str, int]] = {}
+    for found in report.findings:
+        file, _, line = (found.paddle_line or "").rpartition(":")
+        if file:
+            begins[found.stage, found.place, _name_value(found)] = file, int(line)
     agrees = any(one.what == OUTPUTS_IN_EVAL and one.passed for one in report.checks)
     called = frozenset(report.called)
     unpaired = frozenset(report.unpaired)
-    return Outcome(report.passed, not report.port_raised, faults, agrees, called, unpaired)
+    return Outcome(
+        report.passed, not report.port_raised, faults, agrees, called, unpaired, begins=begins
+    )
 
 
 def _name_value(finding: Finding) -> str:
     """Return which value of its place a finding is about: "its output", "the value it hands to b"."""
-    return finding.message.partition(": ")[0]
+    return finding.evidence.partition(": ")[0]

@@ -1,22 +1,23 @@
 """`fix`: mends a port, one fault after another, each by the edit with which it is gone; then the proof."""
 
 import inspect
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 from reprod_align.base.console import tell
-from reprod_align.explain.code import Edit
-from reprod_align.explain.scope import Sources, find_scope
-from reprod_align.explain.trials import BUDGETS, Trial
+from reprod_align.explain.code import Edit, parse_code
+from reprod_align.explain.scope import Scope, Sources, find_scope
+from reprod_align.explain.trials import BUDGETS, Files, Trial
 from reprod_align.mending.bench import Bench, Fault, MakeGiven, MakePort, Outcome, list_homes
 from reprod_align.mending.proof import Proof, find_failing, list_seen, prove
 from reprod_align.mending.result import Mend, Mended, make_patch
-from reprod_align.mending.search import find_edit
+from reprod_align.mending.search import find_edit, find_step
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs
 from reprod_align.pair import PairSpec, make_pair, with_arguments_of
-from reprod_align.report import Finding, Report
+from reprod_align.report import Finding, Report, Suggestion
 
 _MOST = 12  # edits
 _AIMS = 3  # findings that are tried, of those that differ first
@@ -39,6 +40,18 @@ class Course:
     """whether there was any source to edit"""
     tried: int = 0
     """edits"""
+    in_vain: set[Fault] = field(default_factory=set)
+    """faults for which no edit was found"""
+    open: Fault | None = None
+    """what the last edit mends one mistake of, with another one left"""
+
+    def take_back(self, files: Files) -> None:
+        """Take out the last edit: the other mistake was not found."""
+        self.open = None
+        del self.mends[-1], self.edits[-1]
+        self.texts = {}
+        for file, edit in self.edits:
+            self.texts[file] = parse_code(files.read(file, self.texts)).splice([edit])
 
 
 def mend_port(pair: PairSpec, make_port: MakePort, make_given: MakeGiven | None = None) -> Mended:
@@ -82,26 +95,25 @@ def _mend_all(bench: Bench, first: Report) -> Course:
             break
         if course.mends:
             report = bench.judge_fully(course.texts)
-        if report.passed or not _mend_one(bench, course, report, before):
+        if report.passed:
             break
+        if _mend_one(bench, course, report, before) or _mend_step(bench, course, report):
+            continue
+        if course.open is None:
+            break
+        course.take_back(bench.files)
+    if course.open is not None:
+        course.take_back(bench.files)
     return course
 
 
 def _mend_one(bench: Bench, course: Course, report: Report, before: Outcome) -> bool:
     """Find an edit for the first finding that has one; tell whether there is any."""
-    ran, sources = bench.watch(course.texts), Sources(course.texts)
-    with bench.port_with(course.texts) as port:
-        aims = [
-            (
-                finding,
-                fault,
-                find_scope(finding, bench.reference, port, report.pairs, sources, ran),
-            )
-            for finding, fault in _list_aims(report, before)
-        ]
-    course.has_source = course.has_source or any(scope.has_own for *_, scope in aims)
+    aims = _list_aims(report, before, course.open)
     most, spent = BUDGETS["fix"].seconds, 0.0
-    for finding, fault, scope in aims:
+    for finding, fault, scope in _find_scopes(bench, course, report, aims):
+        if fault in course.in_vain:
+            continue
         search = find_edit(
             bench,
             course.texts,
@@ -109,35 +121,90 @@ def _mend_one(bench: Bench, course: Course, report: Report, before: Outcome) -> 
             fault,
             before,
             course.mended,
-            finding.edit if finding.edit is not None and finding.edit.column else None,
+            _read_edit(finding),
             course.seen,
             min(most, (1 + _FURTHER) * most - spent),
         )
         course.tried += search.tried
         if search.found is not None:
+            course.mended.append(fault)
+            course.open = None
             _keep(bench, course, search.found, finding, fault)
             return True
+        course.in_vain.add(fault)
         spent += search.seconds
         if spent >= (1 + _FURTHER) * most:
             break
     return False
 
 
-def _list_aims(report: Report, before: Outcome) -> list[tuple[Finding, Fault]]:
-    """Return the findings that the judge of places knows too, with their faults."""
+def _mend_step(bench: Bench, course: Course, report: Report) -> bool:
+    """Find an edit of a finding that no edit mends alone, or that a later stage shows."""
+    before = bench.judge(course.texts, throughout=True)
+    aims = _list_aims(report, before, course.open, len(report.findings))
+    most, spent = BUDGETS["fix"].seconds, 0.0
+    for finding, fault, scope in _find_scopes(bench, course, report, aims):
+        search = find_step(
+            bench,
+            course.texts,
+            scope,
+            fault,
+            before,
+            course.mended,
+            _read_edit(finding),
+            most - spent,
+        )
+        course.tried += search.tried
+        if search.found is not None:
+            course.open = fault if search.moves else None
+            course.in_vain.discard(fault)
+            if not search.moves:
+                course.mended.append(fault)
+            _keep(bench, course, search.found, finding, fault)
+            return True
+        spent += search.seconds
+        if spent >= most:
+            break
+    return False
+
+
+def _find_scopes(
+    bench: Bench, course: Course, report: Report, aims: Sequence[tuple[Finding, Fault]]
+) -> list[tuple[Finding, Fault, Scope]]:
+    """Return each aim with the code in which its edit may be."""
+    ran, sources = bench.watch(course.texts), Sources(course.texts)
+    with bench.port_with(course.texts) as port:
+        found = [
+            (one, fault, find_scope(one, bench.reference, port, report.pairs, sources, ran))
+            for one, fault in aims
+        ]
+    course.has_source = course.has_source or any(scope.has_own for *_, scope in found)
+    return found
+
+
+def _read_edit(finding: Finding) -> Suggestion | None:
+    """Return the edit that `align` has found, if it knows the place of it."""
+    return finding.edit if finding.edit is not None and finding.edit.column else None
+
+
+def _list_aims(
+    report: Report, before: Outcome, only: Fault | None = None, most: int = _AIMS
+) -> list[tuple[Finding, Fault]]:
+    """Return the findings that `before` knows too, with their faults. only: of this fault's place."""
     aims = [
         (one, fault)
         for one in report.findings
         for fault in before.faults
-        if fault[:2] == (one.stage, one.place)
+        if fault[:2] == (one.stage, one.place) and (only is None or fault[:2] == only[:2])
     ]
-    return aims[:_AIMS] or [(report.findings[0], fault) for fault in [*before.faults][:1]]
+    if only is not None:
+        return aims[:1]
+    return aims[:most] or [(report.findings[0], fault) for fault in [*before.faults][:1]]
 
 
 def _keep(bench: Bench, course: Course, trial: Trial, finding: Finding, fault: Fault) -> None:
     one = trial.candidate
     course.texts = bench.files.apply(course.texts, trial)
-    course.mended.append(fault)
     course.edits.append((trial.file, one.edit))
     course.mends.append(
         Mend(

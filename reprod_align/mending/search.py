@@ -156,6 +156,8 @@ class Search:
     """edits"""
     seconds: float
     """of a processor"""
+    moves: bool = False
+    """whether the fault is not gone but begins further on: another edit must follow"""
 
 
 _MORE = 120  # runs after an edit that mends a fault and uncovers another: one may mend it alone
@@ -218,6 +220,54 @@ def find_edit(
         if number >= last:
             break
     return Search(first or other, number + 1, spent)
+
+
+_WIDE = 250
+"""runs of a search throughout: the edits of the statements nearest to a finding, and what PyTorch says"""
+
+
+def find_step(
+    bench: Bench,
+    texts: Texts,
+    scope: Scope,
+    fault: Fault,
+    before: Outcome,
+    mended: Collection[Fault],
+    known: Suggestion | None = None,
+    seconds: float = BUDGETS["fix"].seconds,
+) -> Search:
+    """Look for an edit with which a fault of any stage is gone, or one of its two mistakes.
+
+    before: the outcome with `texts`, throughout. This is for what `find_edit` can't see: a value that
+    two mistakes lead to differs as long as either is there, and while the models differ in a forward
+    pass, what a training step changes is not looked at. Other arguments: as there.
+    """
+    given = None if known is None else _make_trial(bench, texts, known)
+    budget = BUDGETS["fix"]
+    lines = {file: text.count("\n") for file, text in texts.items()}
+
+    def list_most() -> Iterator[tuple[Trial, Texts]]:
+        return islice(_list_with(given, bench, texts, scope), _WIDE)
+
+    def work(task: tuple[Trial, Texts]) -> tuple[Trial, int, Outcome, float]:
+        trial, made = task
+        was = lines.get(trial.file, bench.files.loaded[trial.file].count("\n"))
+        added = made[trial.file].count("\n") - was
+        return trial, added, bench.judge(made, throughout=True), time.process_time()
+
+    found = try_in_order(list_most, work, bench.use_one_thread, budget.limit_run(bench.seconds))
+    number, spent = -1, 0.0
+    for number, answer in found:
+        tell(f"{fault[1]}: edit {number + 1}, throughout")
+        if answer is not None:
+            trial, added, outcome, spent = answer
+            if outcome.mends(before, fault, mended):
+                return Search(trial, number + 1, spent)
+            if outcome.moves(before, fault, trial, added):
+                return Search(trial, number + 1, spent, moves=True)
+        if spent > seconds:
+            break
+    return Search(None, number + 1, spent)
 
 
 def _list_with(

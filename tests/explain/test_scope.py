@@ -50,7 +50,7 @@ def test_only_the_ports_code_may_be_edited(tmp_path: Path) -> None:
         "paddle_model.Net.__init__",
         "paddle_model.Net.forward",
     }
-    assert scope.settings["eps"] == 1e-12 and scope.place[0] == str(path)
+    assert scope.settings["epsilon"] == 1e-12 and scope.place[0] == str(path)
     code = Code(path.read_text())
     sites = list_sites(scope, scope.regions[0], code)
     assert sites[0].statement.lineno == scope.place[1]  # the finding's line first

@@ -81,12 +81,49 @@ FAULTS = {
         "def paddle_loss(output):\n    return (output**2).sum()")),
 }  # fmt: skip
 
+LAYERS = '''"""A pair of layers whose settings the two frameworks write in different ways."""
+import numpy as np
 
-def write_pair(folder: Path, *faults: str) -> Path:
-    """Write the pair with faults, each of which changes one place of the port."""
-    text = PAIR
+
+def torch_model():
+    import torch
+    from torch import nn
+
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv1d(4, 6, 3, bias=False),
+        nn.BatchNorm1d(6, momentum=0.2),
+        nn.GELU(approximate="tanh"),
+        nn.AvgPool1d(3, 1, padding=1, count_include_pad=False),
+    )
+
+
+def paddle_model():
+    from paddle import nn
+
+    return nn.Sequential(
+        nn.Conv1D(4, 6, 3, bias_attr=False),
+        nn.BatchNorm1D(6, momentum=0.8),
+        nn.GELU(approximate=True),
+        nn.AvgPool1D(3, 1, padding=1, exclusive=True),
+    )
+
+
+def inputs():
+    return (np.random.default_rng(0).normal(size=(3, 4, 9)),)
+'''
+SETTINGS = {
+    "a momentum": ("momentum=0.8", "momentum=0.2"),
+    "a momentum left out": (", momentum=0.8", ""),
+    "an approximation": ("approximate=True", ""),
+    "what a pool counts": ("exclusive=True", "exclusive=False"),
+}
+
+
+def write_pair(folder: Path, *faults: str, text: str = PAIR) -> Path:
+    """Write a pair with faults, each of which changes one place of the port."""
     for name in faults:
-        before, after = FAULTS[name]
+        before, after = (FAULTS | SETTINGS)[name]
         assert text.count(before) == 1, name
         text = text.replace(before, after)
     path = folder / "pair_net.py"

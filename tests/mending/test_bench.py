@@ -5,6 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
+from reprod_align.explain.code import Edit
+from reprod_align.explain.edits import Candidate
+from reprod_align.explain.trials import Trial
 from reprod_align.mending.bench import Outcome, list_homes
 from tests.mending.pairs import open_bench, write_pair
 
@@ -75,6 +78,24 @@ def test_progress_is_a_fault_that_is_gone_and_none_that_is_new() -> None:
     assert not outcome(NORM).mends(before, NORM)
     assert not outcome(MODEL, ("forward", "out", "its output")).mends(before, NORM)
     assert not Outcome(error="it raises").mends(before, NORM)
+
+
+def test_of_two_mistakes_the_first_is_mended_if_the_difference_begins_later(tmp_path: Path) -> None:
+    file = str(tmp_path / "net.py")
+    trial = Trial(file, Candidate("operator", Edit(0, 1, "<"), 4, "<=", "<"))
+
+    def begin(line: int, *more: tuple[str, str, str], name: str = file) -> Outcome:
+        return replace(outcome(MODEL, *more), begins={MODEL: (name, line)})
+
+    before = begin(4)
+    assert begin(9).moves(before, MODEL, trial, 0)
+    assert not begin(4).moves(before, MODEL, trial, 0) and not begin(3).moves(
+        before, MODEL, trial, 0
+    )
+    assert not begin(5).moves(before, MODEL, trial, added=1)  # the same statement, pushed down
+    assert not begin(9, NORM).moves(before, MODEL, trial, 0)  # another fault is new
+    assert not begin(9, name="other.py").moves(before, MODEL, trial, 0)
+    assert not outcome(MODEL).moves(before, MODEL, trial, 0)
 
 
 def test_another_value_of_the_same_place_counts_only_if_asked_for() -> None:

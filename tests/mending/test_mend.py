@@ -7,11 +7,15 @@ from pathlib import Path
 from reprod_align.mending.mend import mend_port
 from reprod_align.mending.result import Mended
 from reprod_align.pair.file import PairFile, open_file
-from tests.mending.pairs import FAULTS, PAIR, write_pair
+from tests.mending.pairs import FAULTS, LAYERS, PAIR, SETTINGS, write_pair
 
 import pytest
 
-SEVERAL = [("an argument", "a function", "a summand left out"), ("an axis", "the loss")]
+SEVERAL = [
+    ("an argument", "a function", "a summand left out"),
+    ("an axis", "the loss"),
+    ("a constant", "an axis"),  # both lead to one value: neither alone makes it agree
+]
 
 
 def mend(path: Path) -> Mended:
@@ -34,6 +38,17 @@ def test_faults_are_mended(
     assert path.read_text() == before  # the patch alone changes it
     subprocess.run(["patch", "-p1", "-s"], input=found.patch, text=True, check=True, cwd=tmp_path)
     assert mend(path).edits == () and mend(path).passed
+
+
+@pytest.mark.parametrize("fault", SETTINGS)
+def test_a_setting_is_written_as_paddle_writes_it(fault: str, tmp_path: Path) -> None:
+    right = write_pair(tmp_path, text=LAYERS).read_text()
+    assert mend(tmp_path / "pair_net.py").edits == ()
+    path = write_pair(tmp_path, fault, text=LAYERS)
+    found = mend(path)
+    assert found.passed and len(found.edits) == 1, found.summary()
+    made = found.texts[str(path)]
+    assert made == right or "momentum" in fault and "BatchNorm1D(6, momentum=0.8)" in made
 
 
 def test_what_is_beside_an_edit_stays_byte_for_byte(tmp_path: Path) -> None:
