@@ -401,7 +401,7 @@ def _plain_name(function: Any) -> str:
 def _read_settings(
     known: ModelInfo, described: ModelInfo, other: str, path: str
 ) -> tuple[dict[str, Any], list[Any]]:
-    """Return the arguments that make the port's settings the reference's, and all plain values around the place."""
+    """Return what makes the port's settings the reference's, and all plain values around the place."""
     settings: dict[str, Any] = {}
     ours, theirs = known.modules.get(other), described.modules.get(path)
     if ours is not None and theirs is not None:

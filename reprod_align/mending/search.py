@@ -247,7 +247,8 @@ def find_step(
     lines = {file: text.count("\n") for file, text in texts.items()}
 
     def list_most() -> Iterator[tuple[Trial, Texts]]:
-        return islice(_list_with(given, bench, texts, scope), _WIDE)
+        every = list_texts(bench.files, scope, texts, raises=not before.ran)
+        return islice(_list_with(given, every, bench, texts), _WIDE)
 
     def work(task: tuple[Trial, Texts]) -> tuple[Trial, int, Outcome, float]:
         trial, made = task
