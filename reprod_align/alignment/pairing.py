@@ -1,5 +1,6 @@
 """What stands for what in the two models: made once by `pair_models`, never changed afterwards."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -143,17 +144,23 @@ class Pairing:
     def split_ties(self) -> Sequence[tuple[str, str, str]]:
         """Trained parameters that are another one's second name in PyTorch alone.
 
-        Each with that first name, and with Paddle's name of the parameter.
+        Each with another name of it, and with Paddle's name of the parameter. Where Paddle ties some of
+        several names, the others are at fault; of two, the one that is met later.
         """
-        found, first = [], dict[str, tuple[str, str]]()
+        known: list[tuple[str, str, str, str]] = []
         for pair in self.match.pairs:
-            ours, theirs = self.torch.tensors[pair.torch[0]], self.paddle.tensors[pair.paddle[0]]
-            trained = ours.is_trainable and theirs.is_trainable
+            first, second = self.torch.tensors[pair.torch[0]], self.paddle.tensors[pair.paddle[0]]
+            trained = first.is_trainable and second.is_trainable
             if trained and len(pair.torch) + len(pair.paddle) == 2:
-                other, tie = first.setdefault(ours.tie, (ours.name, theirs.tie))
-                if tie != theirs.tie:
-                    found.append((ours.name, other, theirs.name))
-        return found
+                known.append((first.tie, second.tie, first.name, second.name))
+        counts = Counter((tie, own) for tie, own, *_ in known)
+        kept: dict[str, tuple[str, str]] = {}
+        for tie, own, ours, _ in known:
+            if tie not in kept or counts[tie, own] > counts[tie, kept[tie][0]]:
+                kept[tie] = own, ours
+        return [
+            (ours, kept[tie][1], theirs) for tie, own, ours, theirs in known if own != kept[tie][0]
+        ]
 
     @cached_property
     def untied(self) -> frozenset[str]:

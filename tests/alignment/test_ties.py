@@ -79,6 +79,56 @@ def test_a_table_that_only_pytorch_ties_is_a_finding() -> None:
     assert "tied to words.weight in PyTorch" in report.findings[0].message
 
 
+class TorchTwoHeads(torch.nn.Module):
+    """A table that two heads share."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = torch.nn.Embedding(9, 4)
+        self.first, self.second = (torch.nn.Linear(4, 9, bias=False) for _ in range(2))
+        self.first.weight = self.second.weight = self.words.weight
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = self.words(ids)
+        return self.first(x) + self.second(torch.tanh(x))
+
+
+class PaddleHead(paddle.nn.Layer):
+    """A product with the transposed table."""
+
+    def __init__(self, weight: Any) -> None:
+        super().__init__()
+        self.weight = weight
+
+    def forward(self, x: Any) -> Any:
+        return paddle.matmul(x, self.weight, transpose_y=True)
+
+
+class PaddleTwoHeads(paddle.nn.Layer):
+    """The same; `alone` names the module whose weight is one of its own."""
+
+    def __init__(self, alone: str) -> None:
+        super().__init__()
+        words = paddle.nn.Embedding(9, 4)
+        tables = {
+            name: self.create_parameter([9, 4]) if name == alone else words.weight
+            for name in ("first", "second")
+        }
+        self.words = paddle.nn.Embedding(9, 4) if alone == "words" else words
+        self.first, self.second = PaddleHead(tables["first"]), PaddleHead(tables["second"])
+
+    def forward(self, ids: Any) -> Any:
+        x = self.words(ids)
+        return self.first(x) + self.second(paddle.tanh(x))
+
+
+@pytest.mark.parametrize("alone", ["words", "first", "second"])
+def test_of_three_names_the_one_that_is_not_tied_is_named(alone: str) -> None:
+    report = align(TorchTwoHeads(), PaddleTwoHeads(alone), IDS)
+    found = [(finding.code, finding.paddle_name) for finding in report.findings]
+    assert found == [("parameter-tied", f"{alone}.weight")], str(report)
+
+
 def test_a_gradient_that_one_of_two_names_misses_is_a_finding() -> None:
     port = PaddleWords()
     port.forward = lambda ids: (  # type: ignore[method-assign]
