@@ -156,11 +156,23 @@ class _Search:
             return Difference(how, due, taker, lacking, taker, made, place)
         if made is not None and self._gives_only(made, expected):
             return Difference("extra", consumers[0], made, True)
-        while at is not None and any(is_same(wrong, one) for one in self._theirs[at].inputs):
-            taker, at = self._theirs[at], self._maker(wrong, at)  # such as a dropout in eval mode
+        while at is not None and self._passes_alone(self._theirs[at], wrong):
+            taker, at = self._theirs[at], self._maker(wrong, at)
             made = None if at is None else self._theirs[at]
             consumers, place = (consumers[0], taker), _position(taker, wrong)
         return Difference("value", *consumers, True, consumers[1], made, place)
+
+    def _passes_alone(self, call: Operation, value: Array) -> bool:
+        """Tell whether a call gives a value that it takes, such as a dropout in eval mode, in Paddle alone.
+
+        Where a call of PyTorch's does so too, it is not this one that was given another value.
+        """
+        in_paddle = any(is_same(value, one) for one in call.inputs)
+        return in_paddle and not any(
+            self._taken_by(one).find_equal(value)
+            and KnownValues(one.outputs, self._relative).find_equal(value)
+            for one in self._ours
+        )
 
     def _gives_only(self, made: Operation, expected: Sequence[Array]) -> bool:
         """Tell whether a call of the port's makes the wrong value of the one that is due."""

@@ -192,11 +192,8 @@ def _add_fault(
     mode = " in train mode" if done.training else ""
     text = f"{_describe(fault, pairing, run)}{mode}; {fault.where}"
     guess = "" if findings.places_only else _explain_numbers(runner, done, fault)
-    if lines.is_proven and not split_references(guess)[1]:
-        guess = ""  # a run says more
-    why = ". ".join(filter(None, [guess, lines.words]))
     both = lines.torch, lines.paddle
-    kind = _name_kind(fault)
+    kind, why = _name_kind(fault), _rank_causes(guess, lines, None)
     findings.add(
         fault.stage, ours, theirs, text, fault.gap, both, kind=kind, cause=why, remedy=lines.remedy
     )
@@ -207,16 +204,30 @@ def _add_fault(
         rows = ("reference",) if lines.is_proven else ROWS
         edit = experiment.explain(finding, first, told, lines.is_sure, lines.call, rows)
         if edit is not None:
-            shown = _move_to_owner(runner, _show_edit(finding, edit, guess), edit, fault)
-            shown = replace(shown, cause=shown.cause or describe_edit(edit))
+            why = _rank_causes(guess, lines, edit)
+            shown = _move_to_owner(runner, _show_edit(finding, edit, why), edit, fault)
             if any(one.edit == edit for one in findings.at(shown.torch_name, shown.paddle_name)):
                 findings.report.findings.remove(finding)  # the other mode shows the same
             else:
                 findings.replace(finding, shown)
-        elif lines.is_open and lines.words:  # no edit has proven it
-            findings.replace(
-                finding, replace(finding, cause=why.removesuffix(lines.words).rstrip(". "))
-            )
+        elif lines.is_open:  # no edit has proven it
+            why = _rank_causes(guess, replace(lines, words=""), None)
+            findings.replace(finding, replace(finding, cause=why))
+
+
+def _rank_causes(guess: str, lines: Lines, edit: Suggestion | None) -> str:
+    """Return the causes, the one that rests on most first: a run, the calls of both sides, the numbers.
+
+    An edit with which the fault is gone leaves of the calls what is said of its own line. Numbers that
+    one mistake makes another may make as well: only one that the table of APIs knows leads.
+    """
+    words = lines.words if edit is None or _is_beside(lines.paddle, edit) else ""
+    shown = words or (describe_edit(edit) if edit is not None else "")
+    if split_references(guess)[1]:
+        causes = [guess, shown]
+    else:
+        causes = [shown, "" if lines.is_proven else guess]
+    return ". ".join(filter(None, causes))
 
 
 def _explain_numbers(runner: Runner, done: Pass, fault: Fault) -> str:
@@ -240,20 +251,21 @@ def _move_to_owner(runner: Runner, finding: Finding, edit: Suggestion, fault: Fa
     return replace(finding, torch_name=ours, paddle_name=owner, evidence=text, kind="own-code")
 
 
-def _show_edit(finding: Finding, edit: Suggestion, plain: str) -> Finding:
-    """Return a finding with the edit that mends it, at its line.
-
-    plain: the cause that does not hang on the finding's own line.
-    """
-    file, _, line = (finding.paddle_line or "").rpartition(":")
+def _show_edit(finding: Finding, edit: Suggestion, cause: str) -> Finding:
+    """Return a finding with the edit that mends it, at its line, and the cause that is known then."""
     place = SourceLine(edit.file, edit.line, edit.before)
-    beside = str(place).rpartition(":")[0] == file and abs(int(line) - edit.line) <= 1
-    found = replace(finding, edit=edit)
-    if beside and int(line) == edit.line:
+    beside = _is_beside(finding.paddle_line, edit)
+    found = replace(finding, edit=edit, cause=cause, remedy=finding.remedy if beside else "")
+    if beside and finding.paddle_line == str(place):
         return found
-    if not beside:
-        found = replace(found, cause=plain, remedy="")
     return give_lines(replace(found, paddle_line=None), None, place)
+
+
+def _is_beside(place: SourceLine | str | None, edit: Suggestion) -> bool:
+    """Tell whether a line is that of an edit, or next to it."""
+    file, _, line = str(place or "").rpartition(":")
+    own = str(SourceLine(edit.file, edit.line, edit.before)).rpartition(":")[0]
+    return file == own and abs(int(line) - edit.line) <= 1
 
 
 def _name_kind(fault: Fault) -> FindingKind:

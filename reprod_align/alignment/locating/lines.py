@@ -93,7 +93,8 @@ class LineFinder:
         if fault.stage == "forward" and not (lines.words or lines.is_proven):
             made = self._experiment.find_other_table(fault.place[1])
             lines = lines if made is None or made[1] is None else Lines(*made)
-        condition = find_decision(lines.paddle) if lines.paddle is not None else ""
+        known = lines.is_proven or bool(lines.words)  # else nothing shows that a condition decides
+        condition = find_decision(lines.paddle) if known and lines.paddle is not None else ""
         decided = f"`{condition}` decides it" if condition else ""
         return replace(lines, words=". ".join(filter(None, [lines.words, decided])))
 
@@ -139,8 +140,8 @@ class LineFinder:
         lines = Lines(*origin, describe_difference(found), is_sure=sure)
         ours = find_deciding(self._runner.reference, pairing.torch, found.ours, lines.torch)
         theirs = find_deciding(self._runner.port, pairing.paddle, found.theirs, lines.paddle)
-        numbers = found.theirs is not None and found.theirs.user is None and found.theirs.names
-        call = found.theirs.source if found.theirs is not None and numbers else None
+        own = found.theirs is not None and found.theirs.user is None
+        call = found.theirs.source if found.theirs is not None and own else None
         return replace(
             lines, torch=ours, paddle=theirs, call=call, is_open=_may_be_a_mask(fault, found)
         )

@@ -14,6 +14,19 @@ class Mix(nn.Layer):
         return self.norm(self.dense(hidden) + before)
 
 
+class Encoder(nn.Layer):
+    def __init__(self, d: int) -> None:
+        super().__init__()
+        self.dense = nn.Linear(d, d)
+        self.norm = nn.LayerNorm(d)
+        self.drop = nn.Dropout(0.1)
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        before = self.drop(x)
+        after = self.dense(before)
+        return self.norm(after)
+
+
 class Model(nn.Layer):
     def __init__(self, d: int = 8) -> None:
         super().__init__()
@@ -21,6 +34,7 @@ class Model(nn.Layer):
         self.mix = Mix(d)
         self.inner = nn.LayerNorm(d)
         self.conv = nn.Conv1D(d, d, 3, padding=1)
+        self.encoder = Encoder(d)
         self.head = nn.Linear(d, 3)
 
     def split(self, x: paddle.Tensor) -> paddle.Tensor:
@@ -38,4 +52,4 @@ class Model(nn.Layer):
         attended = (shares @ value).transpose([0, 2, 1, 3]).reshape(x.shape)
         mixed = self.mix(attended, x)
         mixed = self.inner(mixed + attended)
-        return self.head(mixed + self.feed_forward(mixed))
+        return self.head(self.encoder(mixed + self.feed_forward(mixed)))

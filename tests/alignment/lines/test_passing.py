@@ -18,6 +18,7 @@ FAULTS = {
                                 "PyTorch calls `self.inner(mixed + attended)` here"),
     "arguments exchanged": ("self.mix(attended, x)", "self.mix(x, attended)",
                             "PyTorch passes on its input [0][0] here, Paddle its input [0][1]"),
+    "another value": ("self.norm(after)", "self.norm(before)", "`self.norm(before)`"),
 }  # fmt: skip
 
 

@@ -14,6 +14,18 @@ class Mix(nn.Module):
         return self.norm(self.dense(hidden) + before)
 
 
+class Encoder(nn.Module):
+    def __init__(self, d: int) -> None:
+        super().__init__()
+        self.dense = nn.Linear(d, d)
+        self.norm = nn.LayerNorm(d)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        before = nn.functional.dropout(x, 0.1, self.training)
+        after = self.dense(before)
+        return self.norm(after)
+
+
 class Model(nn.Module):
     def __init__(self, d: int = 8) -> None:
         super().__init__()
@@ -21,6 +33,7 @@ class Model(nn.Module):
         self.mix = Mix(d)
         self.inner = nn.LayerNorm(d)
         self.conv = nn.Conv1d(d, d, 3, padding=1)
+        self.encoder = Encoder(d)
         self.head = nn.Linear(d, 3)
 
     def split(self, x: torch.Tensor) -> torch.Tensor:
@@ -38,4 +51,4 @@ class Model(nn.Module):
         attended = (shares @ value).permute(0, 2, 1, 3).reshape(x.shape)
         mixed = self.mix(attended, x)
         mixed = self.inner(mixed + attended)
-        return self.head(mixed + self.feed_forward(mixed))
+        return self.head(self.encoder(mixed + self.feed_forward(mixed)))
