@@ -62,11 +62,6 @@ CASES = {
         "y = F.gelu(x)", "", {}, "argument", "y = F.gelu(x, approximate=True)"),
     "argument, a variable": (
         "y = self.f(x)", "", {"names": ["mask"]}, "argument", "y = self.f(x, mask=mask)"),
-    "argument, of a function that the module holds": (
-        "y = self.act(x)", "", {"functions": {"self.act": "gelu"}}, "argument", "y = self.act(x, approximate=True)"),
-    "mask, turned round": ("y = mask * -1e4", "", {"names": ["mask"]}, "mask", "y = (1.0 - mask) * -1e4"),
-    "mask, turned round once too often": (
-        "y = (1 - mask) * -1e4", "", {"names": ["mask"]}, "mask", "y = (mask) * -1e4"),
     "mask, left out": (
         "y = f(x, None)", "", {"names": ["x", "attention_mask"]}, "mask", "y = f(x, attention_mask)"),
     "mask, an argument": (

@@ -132,12 +132,13 @@ def add_lines(findings: Findings, runner: Runner) -> None:
         if finding.torch_line is None:
             ours = find_torch_line(finding, runner.reference, pairing)
         if finding.paddle_line is None:
-            theirs = (
-                _find_choice(finding, runner)
-                or _find_set_late(finding, runner)
-                or _find(finding, runner.port, pairing.paddle, finding.paddle_name, settings)
+            chosen = _find_choice(finding, runner) or _find_set_late(finding, runner)
+            theirs = chosen or _find(
+                finding, runner.port, pairing.paddle, finding.paddle_name, settings
             )
-            finding = _tell_choice(findings, finding, theirs, pairing)
+            # where no setting differs, a condition at the line of a layer need not be what decides
+            known = theirs if chosen is not None or settings else None
+            finding = _tell_choice(findings, finding, known, pairing)
         findings.replace(finding, give_lines(finding, ours, theirs))
 
 

@@ -140,8 +140,8 @@ class LineFinder:
         lines = Lines(*origin, describe_difference(found), is_sure=sure)
         ours = find_deciding(self._runner.reference, pairing.torch, found.ours, lines.torch)
         theirs = find_deciding(self._runner.port, pairing.paddle, found.theirs, lines.paddle)
-        own = found.theirs is not None and found.theirs.user is None
-        call = found.theirs.source if found.theirs is not None and own else None
+        numbers = found.theirs is not None and found.theirs.user is None and found.theirs.names
+        call = found.theirs.source if found.theirs is not None and numbers else None
         return replace(
             lines, torch=ours, paddle=theirs, call=call, is_open=_may_be_a_mask(fault, found)
         )
