@@ -129,6 +129,21 @@ def test_of_three_names_the_one_that_is_not_tied_is_named(alone: str) -> None:
     assert found == [("parameter-tied", f"{alone}.weight")], str(report)
 
 
+class PaddleNeverTied(PaddleWords):
+    """A head with a weight of its own, whichever way its constructor goes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        own = self.head_bias is not None
+        self.head_weight = self.create_parameter([9, 4]) if own else self.create_parameter([9, 4])
+
+
+def test_a_condition_that_nothing_shows_to_decide_is_not_named() -> None:
+    (finding,) = align(TorchWords(), PaddleNeverTied(), IDS).findings
+    assert (finding.code, finding.cause) == ("parameter-tied", ""), str(finding)
+    assert "if own" in finding.paddle_code
+
+
 def test_a_gradient_that_one_of_two_names_misses_is_a_finding() -> None:
     port = PaddleWords()
     port.forward = lambda ids: (  # type: ignore[method-assign]

@@ -137,8 +137,8 @@ def add_lines(findings: Findings, runner: Runner) -> None:
                 finding, runner.port, pairing.paddle, finding.paddle_name, settings
             )
             # where no setting differs, a condition at the line of a layer need not be what decides
-            known = theirs if chosen is not None or settings else None
-            finding = _tell_choice(findings, finding, known, pairing)
+            is_shown = chosen or find_settings(pairing, finding.torch_name, finding.paddle_name)
+            finding = _tell_choice(findings, finding, theirs if is_shown else None, pairing)
         findings.replace(finding, give_lines(finding, ours, theirs))
 
 
