@@ -9,12 +9,14 @@ Each fault has its own process and a limit of processor time. A case that has it
 out, so that the command goes on where it stopped.
 
 Repaired: faithful with the patch, on batches too that no search has seen, and nothing edited but code that
-the port runs. An edit of the functions with which the suite plants its faults takes the plant out and
-repairs nothing: it counts as "the plant". "no source": nothing of the port says the fault, as where weights
-are exchanged by name. The time is that of `fix` over that of `align` on the same pair.
+the port runs. An edit of the functions with which the suite builds its pairs and plants its faults takes
+the plant out and repairs nothing: it counts as "the plant". "no source": nothing of the port says the
+fault, as where weights are exchanged by name. The time is that of `fix` over that of `align` on the same
+pair.
 """
 
 import argparse
+import ast
 import json
 import random
 import statistics
@@ -31,12 +33,14 @@ from examples.zoo.mending import load_faults
 from examples.zoo.results import GOOD, load
 from examples.zoo.tables import BY_KEY
 from reprod_align import align, fix
-from reprod_align.mending.result import Mended
+from reprod_align.mending.result import Mend, Mended
 from tests.pairs.families import CASES
 
 Outcome = Literal["repaired", "unproven", "not repaired", "the plant", "no source", "broken"]
 _PLANTING = ("tests/pairs/plant.py", "tests/pairs/case.py", "examples/zoo/", "benchmarks/")
 """files that state and plant faults: an edit there is none of the port"""
+_FAMILIES = "tests/pairs/"
+"""files that hold ports and plant faults in them"""
 _MARGIN = 3.0  # times the seconds: `fix` ends of itself
 
 
@@ -164,9 +168,27 @@ def read_outcome(found: Mended) -> Outcome:
     """Return what a result of `fix` counts as."""
     if not found.passed or not found.edits:
         return "not repaired" if found.has_source else "no source"
-    if any(part in edit.file for edit in found.edits for part in _PLANTING):
+    if any(map(takes_plant_out, found.edits)):
         return "the plant"
     return "repaired" if found.proof.level == "safe" else "unproven"
+
+
+def takes_plant_out(edit: Mend) -> bool:
+    """Tell whether an edit stands in code that states or plants a fault, and in none that a layer runs.
+
+    What makes a loss or an optimizer is the port's, wherever it stands.
+    """
+    if any(part in edit.file for part in _PLANTING):
+        return True
+    if _FAMILIES not in edit.file or edit.stage not in ("weights", "forward", "backward"):
+        return False
+    tree = ast.parse(Path(edit.file).read_text("utf-8"))
+    return not any(
+        node.args.args and node.args.args[0].arg == "self"
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.Lambda))
+        and node.lineno <= edit.line <= (node.end_lineno or 0)
+    )
 
 
 def make_table(rows: Sequence[Row]) -> list[str]:

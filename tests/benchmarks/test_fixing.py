@@ -1,0 +1,54 @@
+"""What counts as a repair: an edit of the port, and none that takes a planted fault out."""
+
+from pathlib import Path
+
+from benchmarks.fixing import takes_plant_out
+from reprod_align.mending.result import Mend
+
+import pytest
+
+TEXT = """
+class Net:
+    def forward(self, x):
+        return x + 1
+
+
+def build(change):
+    if change:
+        change(Net)
+
+
+def relu(self, x):
+    return x
+
+
+CASES = [build(lambda self, x: x - 1)]
+LOSS = lambda out, y: out - y
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "stage", "planted"),
+    [
+        ("return x + 1", "forward", False),
+        ("if change", "forward", True),
+        ("    return x\n", "forward", False),
+        ("lambda self", "backward", False),
+        ("lambda out", "loss", False),
+        ("lambda out", "forward", True),
+    ],
+)
+def test_in_the_suite_only_what_a_layer_runs_is_the_port(
+    line: str, stage: str, planted: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "tests" / "pairs" / "family.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(TEXT)
+    number = TEXT[: TEXT.index(line) + len(line) - 1].count("\n") + 1
+    edit = Mend("name", str(path), number, "a", "b", stage, "net", "", 1.0)
+    assert takes_plant_out(edit) is planted
+
+
+def test_what_builds_the_zoo_is_no_port() -> None:
+    edit = Mend("name", "/somewhere/examples/zoo/pair.py", 1, "a", "b", "forward", "net", "", 1.0)
+    assert takes_plant_out(edit)
