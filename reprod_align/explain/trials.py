@@ -128,6 +128,7 @@ def list_trials(
     every = scope.regions
     near += [*_list_callers(scope, inner, sites_of)]
     rounds: list[tuple[Sequence[str], Sequence[Region] | None]] = [(SAID, None)]
+    rounds += [(("tie",), every)] if scope.ties else []
     rounds += [(_LACKING + _REST, None)] if is_sure else []
     rounds += [(("switch", *_FEW, "surplus"), None)] if raises else []
     rounds += [(SAID, inner), (_HANDED, every)]

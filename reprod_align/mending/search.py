@@ -107,23 +107,27 @@ class WeightsProbe:
     bench: Bench
     described: ModelInfo
     """the port as it is"""
+    lacks_tie: bool = False
+    """whether a parameter is one of its own in place of another: its name must stay one of a parameter"""
 
     def may_mend(self, texts: Texts) -> bool:
         """Tell whether the port that is made with these texts has other modules, settings or weights."""
         try:
             with self.bench.port_with(texts) as port:
-                return port.describe() != self.described
+                made = port.describe()
+            kept = self.described.tensors.keys() <= made.tensors.keys()
+            return made != self.described and (kept or not self.lacks_tie)
         except Exception:  # of what makes the port
             return False
 
 
 def make_probe(
-    bench: Bench, texts: Texts, fault: Fault, before: Outcome
+    bench: Bench, texts: Texts, fault: Fault, before: Outcome, lacks_tie: bool = False
 ) -> Probe | RunProbe | WeightsProbe | None:
     """Return the quick look at a fault that shows in eval mode or before; None where there is none."""
     if fault[0] == "weights" and bench.pair.copy_weights:
         with bench.port_with(texts) as port:
-            return WeightsProbe(bench, port.describe())
+            return WeightsProbe(bench, port.describe(), lacks_tie)
     if fault[0] not in ("forward", "backward"):
         return None
     if not before.ran:
@@ -182,7 +186,7 @@ def find_edit(
     has found, which is tried early. seen: further batches on which the fault must be gone too. seconds:
     of a processor, for each copy of this process.
     """
-    probe = make_probe(bench, texts, fault, before)
+    probe = make_probe(bench, texts, fault, before, bool(scope.ties))
     budget = BUDGETS["fix"]
     given = None if known is None else _make_trial(bench, texts, known)
 

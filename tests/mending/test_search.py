@@ -135,6 +135,11 @@ def test_of_a_tie_that_is_missing_only_what_makes_another_port_is_judged(tmp_pat
         assert probe.may_mend({str(path): text[:port] + text[port:].replace(made, tie)})
         assert not probe.may_mend({str(path): text.replace("axis=-1", "axis=-2")})
         assert not probe.may_mend({str(path): text[:port] + text[port:].replace(made, "0 / 0")})
+        lacking = make_probe(bench, {}, fault, Outcome(ran=True), lacks_tie=True)
+        bare = "self.proj = nn.Linear(6, 6, bias_attr=False)"
+        without = {str(path): text[:port] + text[port:].replace(made, bare)}
+        assert lacking is not None and probe.may_mend(without) and not lacking.may_mend(without)
+        assert lacking.may_mend({str(path): text[:port] + text[port:].replace(made, tie)})
 
 
 def test_of_a_port_that_raises_the_form_of_values_is_tried_early(tmp_path: Path) -> None:
