@@ -746,6 +746,9 @@ def adapt_value(site: Site) -> Iterator[Text]:
         text = site.text(node)
         own = f"({text})" if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare)) else text
         yield from ((node, f"{own}{form}") for form in _FORMS)
+        above = next(site.code.parents(node), None)
+        if isinstance(above, ast.Call) and dotted(above.func).rpartition(".")[2] in _CONDITIONED:
+            yield node, f'{own}.astype("bool")'
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
             held = site.text(node.value)
             others = (at for at in (0, 1) if at != node.slice.value)
@@ -754,7 +757,9 @@ def adapt_value(site: Site) -> Iterator[Text]:
 
 _VALUES: Final = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 _PLACES: Final = ("[:, 0]", "[:, -1]")
-_FORMS: Final = ("[0]", ".unsqueeze(-1)", ".squeeze(-1)", '.astype("bool")', *_PLACES)
+_FORMS: Final = ("[0]", ".unsqueeze(-1)", ".squeeze(-1)", *_PLACES)
+_CONDITIONED: Final = ("where", "masked_fill", "masked_select")
+"""functions that take booleans: elsewhere they would take a value out of the comparison"""
 
 
 def _list_handed(site: Site) -> Iterator[Any]:

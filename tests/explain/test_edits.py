@@ -135,6 +135,10 @@ def test_a_call_is_offered_first_where_the_value_is_made() -> None:
     assert first < made.index("def f(y):\n    x = y\n    return self.g(self.d(x))\n")
 
 
+def test_only_a_condition_is_made_of_booleans() -> None:
+    assert not [text for _, text in offer("y = f(mask) + x", "", {}) if "bool" in text]
+
+
 def test_each_kind_has_a_case() -> None:
     assert {case[3] for case in CASES.values()} | {"definition"} == set(ROWS)
 
