@@ -31,7 +31,8 @@ from reprod_align.match.owners import (
     pair_by_order,
     pair_single_tensors,
 )
-from reprod_align.match.tensor_pair import Match, Shape, TensorPair
+from reprod_align.match.tensor_pair import Match, TensorPair
+from reprod_align.randomness import Shape
 
 __all__ = [
     "Evidence",

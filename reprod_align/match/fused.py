@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from reprod_align.base.text import last_part, parent, similarity, tokens
 from reprod_align.match.evidence import Evidence, Owner
 from reprod_align.match.owners import are_same_family
-from reprod_align.match.tensor_pair import Match, Shape, TensorPair
+from reprod_align.match.tensor_pair import Match, TensorPair
+from reprod_align.randomness import Shape
 
 _ORDER = ("q", "k", "v")
 _BESIDE = 0.3  # names of modules in the same block are more alike than that

@@ -13,8 +13,9 @@ from reprod_align.base.blocks import Array
 from reprod_align.base.text import ancestors, is_within, numbered, parent, pattern, similarity
 from reprod_align.errors import ReprodError
 from reprod_align.match.evidence import Evidence, Owner
-from reprod_align.match.tensor_pair import Match, Shape, TensorPair, find_turns
+from reprod_align.match.tensor_pair import Match, TensorPair, find_turns
 from reprod_align.model.side import TensorInfo
+from reprod_align.randomness import Shape
 
 import numpy as np
 from numpy.typing import NDArray

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from reprod_align.base.blocks import Array, transpose
 from reprod_align.errors import WeightsError
+from reprod_align.randomness import Shape
 
 import numpy as np
-
-Shape = tuple[int, ...]
 
 
 def find_turns(torch: Shape, paddle: Shape, torch_axes: str, paddle_axes: str) -> list[bool]:

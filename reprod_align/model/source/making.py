@@ -286,14 +286,14 @@ def read_attributes(place: SourceLine) -> list[str]:
 
 def _trace(file: str, owner: ast.ClassDef, node: Any, value: ast.expr, through: bool) -> Trail:
     function = find_innermost(file, value.lineno, FUNCTIONS)
-    ends = list(_follow(_Lookup(owner, function, through), node, value, _DEEPEST))
+    ends = list(_follow(_ValueScope(owner, function, through), node, value, _DEEPEST))
     parameters = tuple(dict.fromkeys(name for _, name in ends if name))
     place = ends[0][0] if len(ends) == 1 or parameters else node
     return Trail(place_of(file, place), parameters)
 
 
 @dataclass(frozen=True)
-class _Lookup:
+class _ValueScope:
     """Where the names that a value is made of are looked up."""
 
     owner: ast.ClassDef
@@ -310,7 +310,7 @@ class _Lookup:
         return self.function.name == "__init__" and name in _list_arguments(self.function)
 
 
-def _follow(scope: _Lookup, node: Any, value: ast.AST, left: int) -> Iterator[tuple[Any, str]]:
+def _follow(scope: _ValueScope, node: Any, value: ast.AST, left: int) -> Iterator[tuple[Any, str]]:
     """Yield where a value stands, and the constructor's parameter that it is, "" if it is none.
 
     node: what stands for the value if it can be followed no further.
