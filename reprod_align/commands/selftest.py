@@ -10,6 +10,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reprod_align.base.console import without_warnings
 from reprod_align.commands import (
     add_file_argument,
     add_json_argument,
@@ -42,15 +43,15 @@ def run(options: Namespace) -> int:
 
 def plant_faults(path: Path) -> "SelfTest":
     """Return the self-test of the pair in the file. Raises ReprodError if it cannot be tested."""
-    with run_user_code(path), open_file(path, PairFile) as file:
+    with without_warnings():  # Paddle's own; without Paddle the error is not the user's file's
         from reprod_align.selftest import selftest_pair
-
+    with run_user_code(path), open_file(path, PairFile) as file:
         return selftest_pair(file.pair())
 
 
 def plant_on_ranks(path: Path, parallel: str, time_limit: float, logs: Path | None) -> "SelfTest":
     """Return the self-test of the pair in the file, its port on ranks. Raises as `plant_faults` does."""
-    with run_user_code(path):
+    with without_warnings():
         from reprod_align.parallel.selftest import selftest_parallel
-
+    with run_user_code(path):
         return selftest_parallel(path, parallel, time_limit, logs)
