@@ -259,7 +259,7 @@ class Side(Protocol):
     def mend_kernels(self, mends: bool) -> list[str]:
         """Begin, or end, to correct kernels that contradict themselves; return those met so far, in words.
 
-        PyTorch's side alone can: see `backends.torch.calls`.
+        PyTorch's side alone can: see `backends.torch.kernels`.
         """
 
     def watch_lines(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from reprod_align.backends.paddle import calls as paddle_calls
 from reprod_align.backends.paddle.random import shared_random
 from reprod_align.backends.torch import calls as torch_calls
-from reprod_align.backends.torch.calls import mended_kernels
+from reprod_align.backends.torch.kernels import mended_kernels
 from reprod_align.randomness import KeyedDraws
 
 import paddle

@@ -30,7 +30,7 @@ def adam(side, model):
     return paddle.optimizer.Adam(0.1, 0.5, 0.75, parameters=model.parameters())
 
 
-TWINS = ["__init__", "calls", "settings", "side", "sketch", "trace", "training"]
+TWINS = ["__init__", "calls", "settings", "side", "trace", "training"]
 
 
 @pytest.mark.parametrize("name", TWINS)

@@ -10,7 +10,7 @@ from reprod_align.backends import note_arguments, note_construction
 from reprod_align.backends.torch import private
 from reprod_align.backends.torch.calls import float32_requests as float32_requests
 from reprod_align.backends.torch.calls import intercept_calls as intercept_calls
-from reprod_align.backends.torch.calls import mended_kernels as mended_kernels
+from reprod_align.backends.torch.kernels import mended_kernels as mended_kernels
 from reprod_align.backends.torch.private import contents as contents
 from reprod_align.backends.torch.private import is_persistent as is_persistent
 from reprod_align.backends.versions import look_up
