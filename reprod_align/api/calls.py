@@ -123,6 +123,7 @@ torch.nn.functional.adaptive_avg_pool2d(input, output_size) = input.mean(axis=[-
 torch.nn.functional.adaptive_avg_pool3d(input, output_size) = input.mean(axis=[-3, -2, -1], keepdim=True)
 torch.nn.functional.glu(input, dim) = paddle.nn.functional.glu(input, axis=dim)
 torch.nn.functional.linear(input, weight, bias) = paddle.compat.nn.functional.linear(input, weight, bias)
+torch.nn.functional.linear(input, weight, bias) = paddle.nn.functional.linear(input, weight, bias)
 torch.nn.functional.layer_norm(input, normalized_shape, weight=None, bias=None, eps) = paddle.nn.functional.layer_norm(input, normalized_shape, weight=weight, bias=bias, epsilon=eps)
 torch.nn.functional.group_norm(input, num_groups, weight=None, bias=None, eps) = paddle.nn.functional.group_norm(input, num_groups, weight=weight, bias=bias, epsilon=eps)
 torch.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps) = paddle.nn.functional.layer_norm(input, normalized_shape, epsilon=eps) * weight + bias
@@ -266,6 +267,7 @@ Tensor.scatter_reduce_(dim, index, src, reduce, include_self=True) = self.put_al
 Tensor.scatter_reduce(dim, index, src, reduce, include_self=True) = paddle.put_along_axis(self, index, src, axis=dim, reduce=reduce, include_self=include_self, broadcast=False)
 Tensor.index_select(dim, index) = paddle.index_select(self, index, axis=dim)
 torch.index_select(input, dim, index) = paddle.index_select(input, index, axis=dim)
+Tensor.index_copy_(dim, index, tensor) = set_items(self, (slice(None),) * dim + (index,), tensor)
 Tensor.index_add_(dim, index, source) = self.index_add_(index, dim, source)
 Tensor.index_add(dim, index, source) = self.index_add(index, dim, source)
 torch.nn.functional.kl_div(input, target, size_average, reduce, reduction, log_target) = kl_div(input, target, reduction=reduction, log_target=log_target)
@@ -541,6 +543,7 @@ LRScheduler.get_last_lr() := [self.last_lr]
 LRScheduler.load_state_dict(state_dict) := self.set_state_dict(state_dict)
 torch.load(f, map_location, weights_only) = paddle.load(f)
 torch.nn.utils.parametrize.register_parametrization(module, tensor_name, parametrization, unsafe) := register_parametrization(module, tensor_name, parametrization)
+Conv#d._conv_forward(input, weight, bias) := paddle.nn.functional.conv#d(input, weight, bias, self._stride, self._updated_padding, self._dilation, self._groups)
 Linear.reset_parameters() := reset_layer(self)
 _ConvNd.reset_parameters() := reset_layer(self)
 LayerNorm.reset_parameters() := reset_norm(self)
