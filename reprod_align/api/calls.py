@@ -150,6 +150,7 @@ torch.nn.functional.grid_sample(input, grid, mode, padding_mode, align_corners=F
 torch.nn.functional.affine_grid(theta, size, align_corners=False) = paddle.nn.functional.affine_grid(theta, size, align_corners=align_corners)
 torch.nn.functional.unfold(input, kernel_size, dilation, padding, stride) = paddle.nn.functional.unfold(input, kernel_size, strides=stride, paddings=padding, dilations=dilation)
 torch.nn.functional.fold(input, output_size, kernel_size, dilation, padding, stride) = paddle.nn.functional.fold(input, output_size, kernel_size, strides=stride, paddings=padding, dilations=dilation)
+torch.nn.functional.batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05) = batch_norm_in_dtype(input, running_mean, running_var, weight, bias, training, momentum, eps)
 torch.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps=1e-05) = standardize(input, list(range(-len(normalized_shape), 0)), eps) * weight + bias
 torch.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps=1e-05) = standardize(input, list(range(-len(normalized_shape), 0)), eps) * weight
 torch.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps=1e-05) = standardize(input, list(range(-len(normalized_shape), 0)), eps)

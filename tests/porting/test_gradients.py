@@ -161,3 +161,38 @@ def test_norms_of_small_variance_compute_in_their_input_s_dtype(
         assert (f"Own{norm}" in text) is (factor < 1) and (f"paddle.nn.{norm}" in text) is (
             factor == 1
         )
+
+
+FUNCTIONAL = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Norm(nn.BatchNorm1d):
+    def forward(self, x):
+        kept = self.running_mean, self.running_var
+        return F.batch_norm(
+            x, kept[0], kept[1], self.weight, self.bias, self.training, self.momentum, self.eps
+        )
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.norm = nn.Linear(6, 6), Norm(6)
+
+    def forward(self, x):
+        assert "Half" not in x.type()
+        return self.norm(1e-3 * self.layer(x)) * F.hardsigmoid(x)
+"""
+
+
+def test_a_derived_batch_norm_computes_in_its_input_s_dtype(tmp_path: Path) -> None:
+    file = tmp_path / f"derived_{tmp_path.name.replace('-', '_')}.py"
+    file.write_text(FUNCTIONAL)
+    result = port(open_source(file, f"{file.stem}:Net()"), NUMBERS, tmp_path / "out")
+    assert result.verdict == "faithful", result.left
+    text = (tmp_path / "out" / f"{file.stem}_paddle.py").read_text()
+    assert "return batch_norm_in_dtype(x, self." in text
+    assert '"Half" not in name_type(x)' in text and "* hardsigmoid_in_dtype(x)" in text

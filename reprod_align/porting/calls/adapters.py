@@ -447,19 +447,11 @@ class {name}({base}):
     """
 
     def forward(self, x):
-        axes, shape = [0, *range(2, x.ndim)], [1, -1] + [1] * (x.ndim - 2)
-        mean, variance = self._mean, self._variance
-        if self.training or self._use_global_stats is False:
-            mean = x.mean(axis=axes)
-            variance = (x - mean.reshape(shape)).square().mean(axis=axes)
-        if self.training:
-            count = x.size // x.shape[1]
-            unbiased = variance * (count / max(count - 1, 1))
-            for kept, new in (self._mean, mean), (self._variance, unbiased):
-                kept.set_value(kept * self._momentum + new.detach() * (1 - self._momentum))
-        x = (x - mean.reshape(shape)) * paddle.rsqrt(variance.reshape(shape) + self._epsilon)
-        x = x if self.weight is None else x * self.weight.reshape(shape)
-        return x if self.bias is None else x + self.bias.reshape(shape)
+        from_batch = self.training or self._use_global_stats is False
+        return batch_norm_in_dtype(
+            x, self._mean, self._variance, self.weight, self.bias, from_batch,
+            (1 - self._momentum) * self.training, self._epsilon,
+        )
 '''
 _INSTANCE_NORM: Final = '''
 class {name}({base}):
@@ -766,6 +758,34 @@ def attend_in_heads(
     made = made if out_proj_bias is None else made + out_proj_bias
     shares = shares.reshape([batch, num_heads, length, -1])
     return made, (shares.mean(axis=1) if average_attn_weights else shares) if need_weights else None
+''',
+    "name_type": '''
+def name_type(x):
+    """The class that PyTorch names a tensor's dtype by: "torch.HalfTensor" for float16."""
+    names = {
+        "float16": "Half", "float32": "Float", "float64": "Double", "bfloat16": "BFloat16", "int64": "Long",
+        "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool",
+    }
+    return f"torch.{names[str(x.dtype).rpartition('.')[2]]}Tensor"
+''',
+    "batch_norm_in_dtype": '''
+def batch_norm_in_dtype(
+    x, mean, variance, weight=None, bias=None, training=False, momentum=0.1, epsilon=1e-5
+):
+    """A batch norm in its input's dtype, its momentum and running statistics PyTorch's."""
+    axes, shape = [0, *range(2, x.ndim)], [1, -1] + [1] * (x.ndim - 2)
+    running = mean, variance
+    if training:
+        mean = x.mean(axis=axes)
+        variance = (x - mean.reshape(shape)).square().mean(axis=axes)
+        count = x.size // x.shape[1]
+        unbiased = variance * (count / max(count - 1, 1))
+        for kept, new in zip(running, (mean, unbiased)):
+            if kept is not None:
+                kept.set_value(kept * (1 - momentum) + new.detach() * momentum)
+    x = (x - mean.reshape(shape)) * paddle.rsqrt(variance.reshape(shape) + epsilon)
+    x = x if weight is None else x * weight.reshape(shape)
+    return x if bias is None else x + bias.reshape(shape)
 ''',
     "standardize": '''
 def standardize(x, axes, epsilon):

@@ -14,8 +14,8 @@ Render = Callable[[ast.expr], str]
 DROPPED: Final = (
     "device", "non_blocking", "memory_format", "pin_memory", "layout", "inplace", "generator",
 )  # fmt: skip
-RESERVED_CALL: Final = "standardize("
-"""what a row of a norm in its input's dtype calls"""
+RESERVED_CALLS: Final = ("standardize(", "batch_norm_in_dtype(")
+"""what the row of a norm in its input's dtype calls"""
 RENAMED: Final = {"dim": "axis", "eps": "epsilon", "dims": "axis"}
 
 
@@ -156,7 +156,7 @@ class Slots:
         except SyntaxError:
             return
         if text is not None and tried is not None:
-            yield Candidate(text, tried, reserved=RESERVED_CALL in row.target)
+            yield Candidate(text, tried, reserved=row.target.startswith(RESERVED_CALLS))
 
     def name_arguments(self, signature: Sequence[str]) -> tuple[str, str] | None:
         """Return the arguments with positions as names, as text and as variables."""

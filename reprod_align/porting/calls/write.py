@@ -557,7 +557,22 @@ class _Writer(Rewriter):
 
     # ------------------------------------------------------------------ operators
 
+    def _write_type_name(self, node: ast.Compare) -> Edits:
+        """Write `"Half" in x.type()`, where the name of the class is a word in PyTorch."""
+        right = node.comparators[0]
+        fact = self.facts.get(getattr(right, "_site", -1))
+        is_word = len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn)
+        if not is_word or fact is None or fact.callees != {"Tensor.type"}:
+            return None
+        assert isinstance(right, ast.Call) and isinstance(right.func, ast.Attribute)
+        if right.args or right.keywords:
+            return None
+        self.definitions.bring("name_type")
+        return [self.code.replace(right, f"name_type({self.render(right.func.value)})")]
+
     def _write_operation(self, node: ast.BinOp | ast.Compare) -> Edits:
+        if isinstance(node, ast.Compare) and (named := self._write_type_name(node)) is not None:
+            return named
         fact = self.facts.get(getattr(node, "_site", -1))
         if fact is None or not fact.calls or (isinstance(node, ast.Compare) and len(node.ops) > 1):
             return None
