@@ -253,7 +253,7 @@ class Proposer:
         for one in list(self.list_candidates(callee)) if results else []:
             text = one.text or self._write_plainly(callee, one.plain)
             for form in results:
-                yield Candidate(form.format(text), form.format(one.trial))
+                yield Candidate(form.format(text), form.format(one.trial), reserved=one.reserved)
 
     def _write_plainly(self, callee: Callee, name: str) -> str:
         """Return the text of a candidate that exchanges what is called alone."""

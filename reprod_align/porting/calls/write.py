@@ -467,13 +467,13 @@ class _Writer(Rewriter):
             space = self.definitions.space
             every = [one for one in every
                      if prove(node, one.trial, public, fact, space, nearly=True)][:1] or every  # fmt: skip
-        varied = self.proposer.list_varied(callee) if callee.fact.callees else ()
+        varied = (one for one in self.proposer.list_varied(callee) if not one.reserved)
         plain = [one for one in every if not one.reserved]
         reserved = [one for one in every if one.reserved]
         for graded, nearly, tried in (
             (True, False, reserved if self.exact else ()),
             (True, False, plain),
-            (True, False, varied),
+            (True, False, varied if callee.fact.callees else ()),
             (True, True, plain),
             (True, False, reserved),
             (True, True, reserved),
