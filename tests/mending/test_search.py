@@ -6,8 +6,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from reprod_align.explain.code import Edit
+from reprod_align.explain.edits import Candidate
 from reprod_align.explain.scope import Scope, Sources, find_scope
-from reprod_align.explain.trials import list_trials
+from reprod_align.explain.trials import Trial, list_trials
 from reprod_align.mending import search
 from reprod_align.mending.bench import Outcome
 from reprod_align.mending.search import (
@@ -41,13 +43,18 @@ def test_the_edit_is_found_and_what_is_left_is_told(tmp_path: Path) -> None:
     assert after == path.read_text().replace(wrong, right)
 
 
+def make_trial(text: str) -> Trial:
+    return Trial("net.py", Candidate("missing-summand", Edit(0, 0, text), 1, "", text))
+
+
 def test_an_edit_with_which_train_mode_agrees_too_goes_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A summand behind a dropout mends eval mode; the one before it mends both."""
     fault, late = ("forward", "net", "its output"), ("forward", "drop", "its output")
     behind = Outcome(False, True, {late: 0.1}, agrees_in_eval=True)
-    answers = [("behind", behind, 0.0), ("before", Outcome(True, True), 0.0)]
+    trials = make_trial("behind"), make_trial("before")
+    answers = [(trials[0], behind, 0.0), (trials[1], Outcome(True, True), 0.0)]
     monkeypatch.setattr(search, "make_probe", lambda *given: None)
     monkeypatch.setattr(search, "_holds", lambda *given: True)
 
@@ -57,8 +64,8 @@ def test_an_edit_with_which_train_mode_agrees_too_goes_first(
         return search.find_edit(bench, {}, Scope([], ("", 0), {}, []), fault, before, [])
 
     before = Outcome(False, True, {fault: 0.1})
-    assert find(answers).found == "before"
-    assert find(answers[:1]).found == "behind"
+    assert find(answers).found == trials[1]
+    assert find(answers[:1]).found == trials[0]
 
 
 def test_an_edit_that_gives_weights_another_shape_is_judged(
@@ -88,16 +95,16 @@ def test_behind_a_port_that_raised_the_edit_that_leaves_least_is_taken(
     fault, hidden = ("forward", "net", "it raises"), ("forward", "mask", "its output")
     own = ("forward", "net", "its output")
     answers = [
-        ("wrong", Outcome(False, True, {own: 0.1, hidden: 0.1}), 0.0),
-        ("right", Outcome(False, True, {hidden: 0.1}), 0.0),
-        ("raises too", Outcome(False, False, {fault: math.inf}), 0.0),
+        (make_trial("wrong"), Outcome(False, True, {own: 0.1, hidden: 0.1}), 0.0),
+        (make_trial("right"), Outcome(False, True, {hidden: 0.1}), 0.0),
+        (make_trial("raises too"), Outcome(False, False, {fault: math.inf}), 0.0),
     ]
     monkeypatch.setattr(search, "make_probe", lambda *given: None)
     monkeypatch.setattr(search, "try_in_order", lambda *rest: enumerate(answers))
     bench: Any = SimpleNamespace(seconds=0.0, use_one_thread=None)
     raised = Outcome(False, False, {fault: math.inf})
     scope = Scope([], ("", 0), {}, [])
-    assert search.find_edit(bench, {}, scope, fault, raised, []).found == "right"
+    assert search.find_edit(bench, {}, scope, fault, raised, []).found == answers[1][0]
     ran = Outcome(False, True, {fault: 0.1})
     assert search.find_edit(bench, {}, scope, fault, ran, []).found is None
 
