@@ -18,9 +18,10 @@ SAID = ("tie", "setting", "reference", "definition")
 _LACKING = ("missing-call", "missing-statement")
 _HANDED = ("mask", "mask-sense", "repeat", "unpacking", "stock-dropout", "switch")
 """what is handed on at a place may decide what differs at another one"""
-_FEW = ("statement-order", "field", "operator", "function", "order", "number", "form")
+_FEW = ("statement-order", "field", "operator", "function", "order", "number")
 """rows of few candidates for a statement: they are tried before those of many"""
 _MANY = ("surplus-statement", "surplus", "argument", "elsewhere", "name", "missing-summand")
+# "form" is tried where the port raises alone: elsewhere another shape hides what differs
 _REST = (*_HANDED, "unread", "condition", *_FEW, *_MANY)
 _NEAR = 4  # statements
 
@@ -130,7 +131,7 @@ def list_trials(
     rounds: list[tuple[Sequence[str], Sequence[Region] | None]] = [(SAID, None)]
     rounds += [(("tie",), every)] if scope.ties else []
     rounds += [(_LACKING + _REST, None)] if is_sure else []
-    rounds += [(("switch", *_FEW, "surplus"), None)] if raises else []
+    rounds += [(("form", "switch", *_FEW, "surplus"), None)] if raises else []
     rounds += [(SAID, inner), (_HANDED, every)]
     rounds += [(("unread", "condition"), inner), (_LACKING + _REST, None)]
     rounds += [(_LACKING, inner), *(((row,), inner) for row in _FEW)]

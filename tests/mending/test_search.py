@@ -149,7 +149,7 @@ def test_of_a_tie_that_is_missing_only_what_makes_another_port_is_judged(tmp_pat
         assert lacking.may_mend({str(path): text[:port] + text[port:].replace(made, tie)})
 
 
-def test_of_a_port_that_raises_the_form_of_values_is_tried_early(tmp_path: Path) -> None:
+def test_only_of_a_port_that_raises_the_form_of_values_is_tried(tmp_path: Path) -> None:
     path = write_pair(tmp_path, "an axis")
     path.write_text(path.read_text().replace("axis=-2", "axis=9"))
     with open_bench(path) as bench:
@@ -161,7 +161,7 @@ def test_of_a_port_that_raises_the_form_of_values_is_tried_early(tmp_path: Path)
             for raises in (True, False)
         ]
         assert report.findings[0].kind == "port-raises"
-        assert kinds[0].index("form") < kinds[1].index("form")
+        assert "form" in kinds[0] and "form" not in kinds[1]
         found = find_edit(bench, {}, scope, next(iter(before.faults)), before, []).found
         assert found is not None
         assert "axis=-1" in bench.files.apply({}, found)[str(path)]
