@@ -216,9 +216,7 @@ def find_edit(
                 if first is None:
                     first, last = trial, min(last, number + _MORE_IN_TRAIN)
             uncovered = len(outcome.faults)
-            # a part of the value, or another shape of it, may be held against nothing: it hides the fault
-            shows = not before.ran or trial.candidate.kind != "form"
-            if uncovered < fewest and shows and outcome.mends(before, fault, mended, uncovers=True):
+            if uncovered < fewest and outcome.mends(before, fault, mended, uncovers=True):
                 other, last = trial, min(last, number + _MORE)
                 fewest = 0 if before.ran else uncovered
             if spent > seconds:
