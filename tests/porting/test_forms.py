@@ -55,6 +55,36 @@ def test_arguments_are_written_in_the_form_that_paddle_takes(tmp_path: Path) -> 
     )
 
 
+BOOLEANS = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.dense = nn.Linear(4, 2)
+
+    def forward(self, x):
+        y = self.dense(x)
+        low = y[None, :, None, 0] + y[None, :, None, 1:].flip(1).sum(-1)
+        eye = torch.eye(len(x), dtype=torch.bool)
+        near = (y > 0).gather(1, torch.argsort(y, dim=1))
+        return (x @ x.t()).masked_fill(eye, 0.0), near, low * y.mean()
+"""
+
+
+def test_kernels_that_know_no_booleans_and_an_index_that_moves_an_axis(tmp_path: Path) -> None:
+    file = tmp_path / f"bools_{tmp_path.name.replace('-', '_')}.py"
+    file.write_text(BOOLEANS)
+    inputs = (np.random.default_rng(0).standard_normal((5, 4)),)
+    result = port(open_source(file, f"{file.stem}:Net()"), inputs, tmp_path / "out")
+    assert result.passed and not result.draft.unproven, (result.left, result.draft.unproven)
+    text = (tmp_path / "out" / f"{file.stem}_paddle.py").read_text()
+    assert 'paddle.eye(len(x), dtype="int64").astype("bool")' in text
+    assert "y.unsqueeze(0).unsqueeze(2)[:, :, :, 0]" in text
+
+
 def _load(name: str) -> Any:
     space: dict[str, Any] = {"paddle": paddle}
     for one in ("average_windows", name):

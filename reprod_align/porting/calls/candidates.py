@@ -22,7 +22,7 @@ from reprod_align.porting.calls.adapters import (
     write_inplace,
     write_variant,
 )
-from reprod_align.porting.calls.forms import list_forms, list_result_forms
+from reprod_align.porting.calls.forms import list_forms, list_joint_forms, list_result_forms
 from reprod_align.porting.calls.names import Scope, find_object, find_public
 from reprod_align.porting.calls.record import Fact
 from reprod_align.porting.calls.rows import UNTOUCHED, read_rows
@@ -254,10 +254,14 @@ class Proposer:
             text = one.text or self._write_plainly(callee, one.plain)
             for form in results:
                 yield Candidate(form.format(text), form.format(one.trial), reserved=one.reserved)
+        for forms, form in list_joint_forms(node, receiver, callee.fact):
+            for one in self.list_candidates(callee, forms):
+                text = one.text or self._write_plainly(callee, one.plain, forms)
+                yield Candidate(form.format(text), form.format(one.trial), reserved=one.reserved)
 
-    def _write_plainly(self, callee: Callee, name: str) -> str:
+    def _write_plainly(self, callee: Callee, name: str, forms: Forms = MappingProxyType({})) -> str:
         """Return the text of a candidate that exchanges what is called alone."""
-        slots = self.fill_slots(callee.node, callee.receiver)
+        slots = self.fill_slots(callee.node, callee.receiver, forms)
         if name.startswith("."):
             return slots.write_method(name[1:], True)
         return slots.write_call(name, True, trial=False)

@@ -53,6 +53,28 @@ def list_result_forms(fact: Fact) -> list[str]:
     return [f"{kind.__name__}({{0}})"] if kind in (int, float, bool, tuple, list) else []
 
 
+def list_joint_forms(
+    node: ast.Call, receiver: ast.expr | None, fact: Fact
+) -> Iterator[tuple[Forms, str]]:
+    """Yield forms of a call's arguments with one of its result: for kernels that know no booleans."""
+    import torch
+
+    results = [call.result for call in fact.calls if call.after is None]
+    if len(results) < len(fact.calls) or not all(
+        isinstance(one, torch.Tensor) and one.dtype == torch.bool for one in results
+    ):
+        return
+    forms: dict[int | str, str] = {}
+    for call in fact.calls:
+        for key, value in _list_given(node, call):
+            if value is torch.bool:
+                forms[key] = '"int64"'
+            elif isinstance(value, torch.Tensor) and value.dtype == torch.bool:
+                forms[key] = '{0}.astype("int64")'
+    if forms:
+        yield forms, '{0}.astype("bool")'
+
+
 _PLAIN: Final = (
     "int({0})",
     "float({0})",

@@ -175,14 +175,15 @@ class CallRecorder:
         return value
 
     def item(self, site: int, held: Any, index: Any) -> Any:
-        """Read an item; note layers whose number is a tensor, and new axes beside tensors."""
+        """Read an item; note layers whose number is a tensor, and new axes beside tensors or numbers."""
         value = held[index]
         if isinstance(held, self._torch.nn.Module) and self._is_tensor(index):
             self.facts.setdefault(site, Fact()).kinds.add("layer")
         if isinstance(index, tuple) and self._is_tensor(held) and not self._busy:
             fact = self.facts.setdefault(site, Fact())
             form = self._describe_form((held, index))
-            if any(map(self._is_tensor, index)) and self._wants(fact, form):
+            chooses = any(self._is_tensor(one) or isinstance(one, int) for one in index)
+            if chooses and self._wants(fact, form):
                 with suppress(TooLarge):
                     given, default = self._copy((held, index)), self._torch.get_default_dtype()
                     fact.forms.add(form)
@@ -418,11 +419,11 @@ def number_nodes(tree: ast.Module) -> dict[int, ast.AST]:
 
 
 def _adds_axes(node: ast.expr) -> bool:
-    """Tell whether an index has a None beside what may be a tensor."""
+    """Tell whether an index has a None beside a number or what may be a tensor."""
     parts = node.elts if isinstance(node, ast.Tuple) else []
-    return any(isinstance(one, ast.Constant) and one.value is None for one in parts) and any(
-        not isinstance(one, ast.Constant | ast.Slice) for one in parts
-    )
+    plain = [one.value for one in parts if isinstance(one, ast.Constant)]
+    chosen = [one for one in parts if not isinstance(one, ast.Constant | ast.Slice)]
+    return None in plain and (bool(chosen) or any(isinstance(one, int) for one in plain))
 
 
 class _Slicing(ast.NodeTransformer):
