@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from reprod_align.explain.code import dotted, parse_code
+from reprod_align.explain.code import Edit, dotted, parse_code
 from reprod_align.explain.edits import Candidate, Site, list_candidates
 from reprod_align.explain.executed import MODULE
 from reprod_align.explain.scope import Region, Scope, list_sites
@@ -75,9 +75,12 @@ class Files:
         return texts.get(file, self.loaded[file])
 
     def apply(self, texts: Texts, trial: Trial) -> dict[str, str]:
-        """Return the texts with an edit made."""
-        code = parse_code(self.read(trial.file, texts))
-        return {**texts, trial.file: code.splice([trial.candidate.edit])}
+        """Return the texts with a candidate's edit made."""
+        return self.splice(texts, trial.file, trial.candidate.edit)
+
+    def splice(self, texts: Texts, file: str, edit: Edit) -> dict[str, str]:
+        """Return the texts with an edit of a file made."""
+        return {**texts, file: parse_code(self.read(file, texts)).splice([edit])}
 
 
 def list_texts(
@@ -109,9 +112,9 @@ def list_trials(
     """Yield the candidates of all regions, what the reference says first, near the finding's line first.
 
     near_only: that line is known from the calls; elsewhere only what the reference says and the rows of
-    few candidates are tried. is_sure: the
-    call at that line is proven to be the one that differs; else a condition may have led there. raises:
-    that line raises: the form of what it is given may be another one.
+    few candidates are tried. is_sure: the call at that line is proven to be the one that differs; else a
+    condition may have led there. raises: the port raises at that line, which may want another form of a
+    value.
     """
     known: dict[Region, list[Site]] = {}
 

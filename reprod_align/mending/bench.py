@@ -93,8 +93,14 @@ class Bench:
 
     def _judge(self, port: LocalSide, inputs: Inputs | None, throughout: bool) -> Report:
         batch = self.pair.inputs if inputs is None else inputs
-        pair = replace(self.pair, port=port, inputs=batch, further=False, tries_edits=False)
-        pair = replace(pair, places_only=not throughout)
+        pair = replace(
+            self.pair,
+            port=port,
+            inputs=batch,
+            further=False,
+            tries_edits=False,
+            places_only=not throughout,
+        )
         with ExitStack() as stack:
             stack.enter_context(self.reference.working("float64", self.widened))
             stack.enter_context(port.working("float64", self.widened, at_rest=True))
@@ -160,9 +166,8 @@ class Outcome:
 
         mended: faults that earlier edits have mended, none of which may come back. uncovers: another
         value may differ at the same place, as if the first one had hidden it, and any that a port which
-        raised has hidden. Where a module that was
-        called is called no more, nothing is mended, nor where an output is judged no more; a module that
-        is called now may differ itself.
+        raised has hidden. Nothing is mended where a module that was called is called no more, or an
+        output is judged no more; a module that is called now may differ itself.
         """
         if fault in self.faults or not self._keeps(before, mended):
             return False

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from reprod_align.base.console import tell
-from reprod_align.explain.code import Edit, parse_code
+from reprod_align.explain.code import Edit
+from reprod_align.explain.executed import Ran
 from reprod_align.explain.scope import Scope, Sources, find_scope
-from reprod_align.explain.trials import BUDGETS, Files, Trial
+from reprod_align.explain.trials import BUDGETS, Files
 from reprod_align.mending.bench import Bench, Fault, MakeGiven, MakePort, Outcome, list_homes
 from reprod_align.mending.proof import Proof, find_failing, list_seen, prove
 from reprod_align.mending.result import Mend, Mended, make_patch
-from reprod_align.mending.search import find_edit, find_step
+from reprod_align.mending.search import Search, find_edit, find_step
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs
 from reprod_align.pair import PairSpec, make_pair, with_arguments_of
@@ -40,18 +41,26 @@ class Course:
     """whether there was any source to edit"""
     tried: int = 0
     """edits"""
-    in_vain: set[Fault] = field(default_factory=set)
-    """faults for which no edit was found"""
+    in_vain: dict[tuple[Fault, bool], int] = field(default_factory=dict)
+    """a fault, and whether it was looked at throughout -> how many edits there were when none was found"""
     open: Fault | None = None
-    """what the last edit mends one mistake of, with another one left"""
+    """what the edits from `stands` on mend one mistake of, with another one left"""
+    stands: int = 0
+    """how many edits stay whatever becomes of those"""
+
+    def may_try(self, fault: Fault, throughout: bool, again: bool) -> bool:
+        """Tell whether an edit was never looked for, or, again, whether there are more edits since."""
+        failed = self.in_vain.get((fault, throughout))
+        return failed is None if not again else failed is not None and failed < len(self.mends)
 
     def take_back(self, files: Files) -> None:
-        """Take out the last edit: the other mistake was not found."""
-        self.open = None
-        del self.mends[-1], self.edits[-1]
-        self.texts = {}
+        """Take out the edits that stand on trial: the other mistake was not found."""
+        assert self.open is not None
+        del self.mends[self.stands :], self.edits[self.stands :]
+        self.in_vain |= dict.fromkeys(((self.open, False), (self.open, True)), self.stands)
+        self.open, self.texts = None, {}
         for file, edit in self.edits:
-            self.texts[file] = parse_code(files.read(file, self.texts)).splice([edit])
+            self.texts = files.splice(self.texts, file, edit)
 
 
 def mend_port(pair: PairSpec, make_port: MakePort, make_given: MakeGiven | None = None) -> Mended:
@@ -97,24 +106,50 @@ def _mend_all(bench: Bench, first: Report) -> Course:
             report = bench.judge_fully(course.texts)
         if report.passed:
             break
-        if _mend_one(bench, course, report, before) or _mend_step(bench, course, report):
-            continue
-        if course.open is None:
-            break
-        course.take_back(bench.files)
+        if not _mend_any(bench, course, report, before):
+            if course.open is None:
+                break
+            course.take_back(bench.files)
     if course.open is not None:
         course.take_back(bench.files)
     return course
 
 
-def _mend_one(bench: Bench, course: Course, report: Report, before: Outcome) -> bool:
+def _mend_any(bench: Bench, course: Course, report: Report, before: Outcome) -> bool:
+    """Find an edit for one of the findings; tell whether there is any.
+
+    First each is looked for in the first stage that differs, then throughout; then again, with the edits
+    that have come since, for those for which none was found.
+    """
+    ran, wide = bench.watch(course.texts), None
+    for again in (False, True):
+        if _mend_one(bench, course, report, before, ran, False, again):
+            return True
+        wide = wide or bench.judge(course.texts, throughout=True)
+        if _mend_one(bench, course, report, wide, ran, True, again):
+            return True
+    return False
+
+
+def _mend_one(
+    bench: Bench,
+    course: Course,
+    report: Report,
+    before: Outcome,
+    ran: Ran,
+    throughout: bool,
+    again: bool,
+) -> bool:
     """Find an edit for the first finding that has one; tell whether there is any."""
-    aims = _list_aims(report, before, course.open)
-    most, spent = BUDGETS["fix"].seconds, 0.0
-    for finding, fault, scope in _find_scopes(bench, course, report, aims):
-        if fault in course.in_vain:
-            continue
-        search = find_edit(
+    aims = [one for one in _list_aims(report, before, course.open)
+            if course.may_try(one[1], throughout, again)]  # fmt: skip
+    look, most = (find_step, len(aims)) if throughout else (find_edit, _AIMS)
+    seconds, spent = BUDGETS["fix"].seconds, 0.0
+    all_seconds = seconds if throughout else (1 + _FURTHER) * seconds
+    for finding, fault, scope in _find_scopes(bench, course, report, aims[:most], ran):
+        if spent >= all_seconds:
+            break
+        search = look(
             bench,
             course.texts,
             scope,
@@ -123,56 +158,25 @@ def _mend_one(bench: Bench, course: Course, report: Report, before: Outcome) -> 
             course.mended,
             _read_edit(finding),
             course.seen,
-            min(most, (1 + _FURTHER) * most - spent),
+            min(seconds, all_seconds - spent),
         )
         course.tried += search.tried
-        if search.found is not None:
-            course.mended.append(fault)
-            course.open = None
-            _keep(bench, course, search.found, finding, fault)
-            return True
-        course.in_vain.add(fault)
         spent += search.seconds
-        if spent >= (1 + _FURTHER) * most:
-            break
-    return False
-
-
-def _mend_step(bench: Bench, course: Course, report: Report) -> bool:
-    """Find an edit of a finding that no edit mends alone, or that a later stage shows."""
-    before = bench.judge(course.texts, throughout=True)
-    aims = _list_aims(report, before, course.open, len(report.findings))
-    most, spent = BUDGETS["fix"].seconds, 0.0
-    for finding, fault, scope in _find_scopes(bench, course, report, aims):
-        search = find_step(
-            bench,
-            course.texts,
-            scope,
-            fault,
-            before,
-            course.mended,
-            _read_edit(finding),
-            most - spent,
-        )
-        course.tried += search.tried
-        if search.found is not None:
-            course.open = fault if search.moves else None
-            course.in_vain.discard(fault)
-            if not search.moves:
-                course.mended.append(fault)
-            _keep(bench, course, search.found, finding, fault)
-            return True
-        spent += search.seconds
-        if spent >= most:
-            break
+        if search.found is None:
+            course.in_vain[fault, throughout] = len(course.mends)
+            continue
+        _keep(bench, course, search, finding, fault)
+        return True
     return False
 
 
 def _find_scopes(
-    bench: Bench, course: Course, report: Report, aims: Sequence[tuple[Finding, Fault]]
+    bench: Bench, course: Course, report: Report, aims: Sequence[tuple[Finding, Fault]], ran: Ran
 ) -> list[tuple[Finding, Fault, Scope]]:
     """Return each aim with the code in which its edit may be."""
-    ran, sources = bench.watch(course.texts), Sources(course.texts)
+    if not aims:
+        return []
+    sources = Sources(course.texts)
     with bench.port_with(course.texts) as port:
         found = [
             (one, fault, find_scope(one, bench.reference, port, report.pairs, sources, ran))
@@ -187,10 +191,8 @@ def _read_edit(finding: Finding) -> Suggestion | None:
     return finding.edit if finding.edit is not None and finding.edit.column else None
 
 
-def _list_aims(
-    report: Report, before: Outcome, only: Fault | None = None, most: int = _AIMS
-) -> list[tuple[Finding, Fault]]:
-    """Return the findings that `before` knows too, with their faults. only: of this fault's place."""
+def _list_aims(report: Report, before: Outcome, only: Fault | None) -> list[tuple[Finding, Fault]]:
+    """Return the findings that `before` knows too, with their faults. only: of this fault's place, one."""
     aims = [
         (one, fault)
         for one in report.findings
@@ -199,11 +201,20 @@ def _list_aims(
     ]
     if only is not None:
         return aims[:1]
-    return aims[:most] or [(report.findings[0], fault) for fault in [*before.faults][:1]]
+    return aims or [(report.findings[0], fault) for fault in [*before.faults][:1]]
 
 
-def _keep(bench: Bench, course: Course, trial: Trial, finding: Finding, fault: Fault) -> None:
-    one = trial.candidate
+def _keep(bench: Bench, course: Course, search: Search, finding: Finding, fault: Fault) -> None:
+    """Take an edit; one that mends the first of two mistakes stands on trial."""
+    assert search.found is not None
+    trial, one = search.found, search.found.candidate
+    if not search.moves:
+        course.mended.append(fault)
+    elif course.open is None:
+        course.stands = len(course.mends)
+    course.open = fault if search.moves else None
+    if search.moves:  # what `find_edit` could not see may be all that is left
+        course.in_vain.pop((fault, False), None)
     course.texts = bench.files.apply(course.texts, trial)
     course.edits.append((trial.file, one.edit))
     course.mends.append(
@@ -246,8 +257,7 @@ def _without(bench: Bench, course: Course, number: int) -> dict[str, str] | None
                 return None
             if later.start >= end:
                 made = Edit(later.start - moved, later.end - moved, later.text)
-        content = bench.files.read(other, texts).encode()
-        texts[other] = (content[: made.start] + made.text.encode() + content[made.end :]).decode()
+        texts = bench.files.splice(texts, other, made)
     return texts
 
 

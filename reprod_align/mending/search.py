@@ -6,10 +6,11 @@ pair's judgement takes. What it turns down would not have mended the fault; what
 
 import math
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any
 
 from reprod_align.alignment.comparing import compare_pass
 from reprod_align.alignment.findings import Findings
@@ -187,19 +188,14 @@ def find_edit(
     of a processor, for each copy of this process.
     """
     probe = make_probe(bench, texts, fault, before, bool(scope.ties))
-    budget = BUDGETS["fix"]
-    given = None if known is None else _make_trial(bench, texts, known)
-
-    def list_most() -> Iterator[tuple[Trial, Texts]]:
-        every = list_texts(bench.files, scope, texts, raises=not before.ran)
-        return islice(_list_with(given, every, bench, texts), budget.runs)
 
     def work(task: tuple[Trial, Texts]) -> tuple[Trial, Outcome, float]:
         looks = probe is None or probe.may_mend(task[1])
         outcome = bench.judge(task[1]) if looks else Outcome()
         return task[0], outcome, time.process_time()
 
-    found = try_in_order(list_most, work, bench.use_one_thread, budget.limit_run(bench.seconds))
+    budget = BUDGETS["fix"]
+    found = _try_edits(bench, texts, scope, before, known, work, budget.runs)
     first: Trial | None = None
     other: Trial | None = None
     fewest = math.inf  # faults behind one that raises: what lets it run in a wrong way adds its own
@@ -238,6 +234,7 @@ def find_step(
     before: Outcome,
     mended: Collection[Fault],
     known: Suggestion | None = None,
+    seen: Sequence[Inputs] = (),
     seconds: float = BUDGETS["fix"].seconds,
 ) -> Search:
     """Look for an edit with which a fault of any stage is gone, or one of its two mistakes.
@@ -246,33 +243,42 @@ def find_step(
     two mistakes lead to differs as long as either is there, and while the models differ in a forward
     pass, what a training step changes is not looked at. Other arguments: as there.
     """
-    given = None if known is None else _make_trial(bench, texts, known)
-    budget = BUDGETS["fix"]
-    lines = {file: text.count("\n") for file, text in texts.items()}
 
-    def list_most() -> Iterator[tuple[Trial, Texts]]:
-        every = list_texts(bench.files, scope, texts, raises=not before.ran)
-        return islice(_list_with(given, every, bench, texts), _WIDE)
+    def work(task: tuple[Trial, Texts]) -> tuple[Trial, Outcome, float]:
+        return task[0], bench.judge(task[1], throughout=True), time.process_time()
 
-    def work(task: tuple[Trial, Texts]) -> tuple[Trial, int, Outcome, float]:
-        trial, made = task
-        was = lines.get(trial.file, bench.files.loaded[trial.file].count("\n"))
-        added = made[trial.file].count("\n") - was
-        return trial, added, bench.judge(made, throughout=True), time.process_time()
-
-    found = try_in_order(list_most, work, bench.use_one_thread, budget.limit_run(bench.seconds))
     number, spent = -1, 0.0
-    for number, answer in found:
+    for number, answer in _try_edits(bench, texts, scope, before, known, work, _WIDE):
         tell(f"{fault[1]}: edit {number + 1}, throughout")
         if answer is not None:
-            trial, added, outcome, spent = answer
-            if outcome.mends(before, fault, mended):
+            trial, outcome, spent = answer
+            if outcome.mends(before, fault, mended) and _holds(bench, texts, trial, fault, seen):
                 return Search(trial, number + 1, spent)
-            if outcome.moves(before, fault, trial, added):
+            if outcome.moves(before, fault, trial, _count_added(bench, texts, trial)):
                 return Search(trial, number + 1, spent, moves=True)
         if spent > seconds:
             break
     return Search(None, number + 1, spent)
+
+
+def _try_edits(
+    bench: Bench,
+    texts: Texts,
+    scope: Scope,
+    before: Outcome,
+    known: Suggestion | None,
+    work: Callable[[tuple[Trial, Texts]], Any],
+    most: int,
+) -> Iterator[tuple[int, Any]]:
+    """Yield the number of each of the `most` likeliest edits, and what `work` says of it."""
+    given = None if known is None else _make_trial(bench, texts, known)
+
+    def list_most() -> Iterator[tuple[Trial, Texts]]:
+        every = list_texts(bench.files, scope, texts, raises=not before.ran)
+        return islice(_list_with(given, every, bench, texts), most)
+
+    patience = BUDGETS["fix"].limit_run(bench.seconds)
+    return try_in_order(list_most, work, bench.use_one_thread, patience)
 
 
 def _list_with(
@@ -290,6 +296,12 @@ def _list_with(
         yield trial, made
     if known is not None:
         yield known, bench.files.apply(texts, known)
+
+
+def _count_added(bench: Bench, texts: Texts, trial: Trial) -> int:
+    """Return how many lines an edit adds to its file."""
+    made = bench.files.apply(texts, trial)[trial.file]
+    return made.count("\n") - bench.files.read(trial.file, texts).count("\n")
 
 
 def _holds(bench: Bench, texts: Texts, trial: Trial, fault: Fault, seen: Iterable[Inputs]) -> bool:

@@ -3,9 +3,16 @@
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from reprod_align.explain.code import Edit
+from reprod_align.explain.edits import Candidate
+from reprod_align.explain.scope import Scope
+from reprod_align.explain.trials import Texts, Trial
+from reprod_align.mending.bench import Bench, Fault
 from reprod_align.mending.mend import mend_port
 from reprod_align.mending.result import Mended
+from reprod_align.mending.search import Search
 from reprod_align.pair.file import PairFile, open_file
 from tests.mending.pairs import FAULTS, LAYERS, PAIR, SETTINGS, write_pair
 
@@ -38,6 +45,27 @@ def test_faults_are_mended(
     assert path.read_text() == before  # the patch alone changes it
     subprocess.run(["patch", "-p1", "-s"], input=found.patch, text=True, check=True, cwd=tmp_path)
     assert mend(path).edits == () and mend(path).passed
+
+
+def test_an_edit_on_trial_is_taken_back_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its second mistake is never found: the search ends, and the port is left as it came."""
+    path = write_pair(tmp_path, "an axis")
+    at = path.read_bytes().rindex(b"0.5")
+    first = Trial(str(path), Candidate("number", Edit(at, at + 3, "0.6"), 1, "0.5", "0.6"))
+    steps: list[Fault] = []
+
+    def find_step(bench: Bench, texts: Texts, scope: Scope, fault: Fault, *rest: Any) -> Search:
+        assert len(steps) < 9, "it begins again and again"
+        steps.append(fault)
+        return Search(None, 1, 0.0) if texts else Search(first, 1, 0.0, moves=True)
+
+    monkeypatch.setattr("reprod_align.mending.mend.find_edit", lambda *given: Search(None, 1, 0.0))
+    monkeypatch.setattr("reprod_align.mending.mend.find_step", find_step)
+    found = mend(path)
+    assert not found.passed and found.edits == () and found.patch == "" and found.texts == {}
+    assert len(steps) == 2
 
 
 @pytest.mark.parametrize("fault", SETTINGS)
