@@ -23,6 +23,7 @@ from reprod_align.model.store import read_free
 _WORKERS = 2  # at once; each takes one thread
 _HEADER = struct.Struct("<qq")  # the number of a task, and the bytes of its answer
 _END = -1
+_LEAST = 2**30  # bytes for a copy, if less is said to be free: it could tell nothing otherwise
 _IDLE = 20  # times the patience: what a copy may take by the clock
 _LOOK = 1.0  # seconds between two looks at a copy
 _ASLEEP = 15
@@ -52,11 +53,13 @@ def try_in_order(
     patience: float,
     workers: int = 0,
 ) -> Generator[tuple[int, Any], None, None]:
-    """Yield the number of each task and its answer, in order; FAILED if it ended its process.
+    """Yield the number of each task and its answer, in order; FAILED if it ended its process twice.
 
     tasks: gives the same tasks whenever it is called. prepare: called in each copy first. patience:
     seconds of a processor for one task, so that a busy machine ends none; where nothing is computed, as
-    in a deadlock, many times as long. Where processes can't be copied, the tasks run in this one.
+    in a deadlock, many times as long. A copy may also end for what the task has no part in, such as a
+    lock that another thread held when it was made: unless its time was up, another copy takes the task
+    once more. Where processes can't be copied, the tasks run in this one.
     Raises RuntimeError if `tasks` raises.
     """
     if not hasattr(os, "fork"):
@@ -79,7 +82,7 @@ def _collect(
     patience: float,
 ) -> Iterator[tuple[int, Any]]:
     known: dict[int, Any] = {}
-    number, ends = 0, set[int]()
+    number, ends, ended_one = 0, set[int](), set[int]()
     for worker in crew:
         worker.next = worker.first
         _start(worker, tasks, work, prepare, patience)
@@ -91,9 +94,11 @@ def _collect(
         worker = crew[number % len(crew)]
         answer = _read(worker, _IDLE * patience)
         if answer is None:
-            known[worker.next] = FAILED
-            _stop(worker)
-            worker.next += worker.step
+            if _stop(worker) == signal.SIGXCPU or worker.next in ended_one:
+                known[worker.next] = FAILED
+                worker.next += worker.step
+            else:
+                ended_one.add(worker.next)
             _start(worker, tasks, work, prepare, patience)
         elif answer[0] == _END:
             if answer[1] is not None:
@@ -155,10 +160,10 @@ def _silence() -> None:
 
 
 def _limit_memory(shares: int) -> None:
-    """Let a copy take its share of what is free, so that an edit which asks for more fails alone."""
+    """Let a copy take its share of what is free, so that an edit that asks for more fails alone."""
     with suppress(OSError, ValueError):
         pages = int(Path("/proc/self/statm").read_text().split()[0])
-        limit = pages * os.sysconf("SC_PAGE_SIZE") + read_free() // shares
+        limit = pages * os.sysconf("SC_PAGE_SIZE") + max(_LEAST, read_free() // shares)
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
@@ -205,11 +210,16 @@ def _take(pipe: BinaryIO, size: int) -> bytes:
     return content
 
 
-def _stop(worker: _Worker) -> None:
-    if worker.pipe is not None:
-        worker.pipe.close()
-        worker.pipe = None
-        with suppress(ProcessLookupError):
-            os.kill(worker.process, signal.SIGKILL)
-        with suppress(ChildProcessError):
-            os.waitpid(worker.process, 0)
+def _stop(worker: _Worker) -> int:
+    """End a copy if it still runs; return the signal that ended it, 0 if none did."""
+    if worker.pipe is None:
+        return 0
+    worker.pipe.close()
+    worker.pipe = None
+    with suppress(ProcessLookupError):
+        os.kill(worker.process, signal.SIGKILL)
+    try:
+        _, status = os.waitpid(worker.process, 0)
+    except ChildProcessError:
+        return 0
+    return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0

@@ -123,14 +123,18 @@ def _read_number(path: Path) -> int | None:
 
 
 def _read_cached(folder: Path) -> int:
-    """Return the bytes of cached files in a group's usage, which the system frees for others."""
+    """Return the bytes of cached files in a group's usage, which the system frees for others.
+
+    Those that were read twice ("active") too: after an installation they are gigabytes.
+    """
     try:
         lines = (folder / "memory.stat").read_text().splitlines()
     except OSError:
         return 0
-    return sum(int(line.split()[1]) for line in lines if line.startswith("inactive_file "))
+    return sum(int(line.split()[1]) for line in lines if line.startswith(_CACHED))
 
 
+_CACHED = ("inactive_file ", "active_file ")
 _LARGE = 2**20  # bytes; a smaller copy stays in memory
 _SMALL = 2**12  # bytes; not worth looking whether the same is kept already
 _SHARE = 8  # this part of the memory is left for what a model's own run takes

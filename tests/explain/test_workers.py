@@ -4,6 +4,7 @@ import ctypes
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from reprod_align.explain.workers import FAILED, try_in_order
 
@@ -55,6 +56,35 @@ def test_a_task_that_ends_its_process_fails_alone(
     monkeypatch.setattr("reprod_align.explain.workers._IDLE", 4 if fault == "wait" else 100)
     found = list(answers(["a", fault, "b", "c", fault], workers))
     assert [one and one[0] for one in found] == ["a", FAILED, "b", "c", FAILED]  # type: ignore[index]
+
+
+def test_a_copy_that_ends_once_is_made_again(tmp_path: Path) -> None:
+    def work_once(task: int) -> int:
+        if task == 2 and not (tmp_path / "ended").exists():
+            (tmp_path / "ended").touch()
+            ctypes.string_at(0)
+        return task
+
+    found = list(try_in_order(lambda: range(4), work_once, lambda: None, 5.0))
+    assert found == [(0, 0), (1, 1), (2, 2), (3, 3)]
+
+
+def test_time_that_is_up_is_given_once(tmp_path: Path) -> None:
+    def work_in_vain(task: int) -> None:
+        with (tmp_path / "begun").open("a") as begun:
+            begun.write("x")
+        work("hang")
+
+    found = list(try_in_order(lambda: [0], work_in_vain, lambda: None, 0.5))
+    assert found == [(0, FAILED)] and (tmp_path / "begun").read_text() == "x"
+
+
+def test_a_copy_gets_memory_though_none_is_said_to_be_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reprod_align.explain.workers.read_free", lambda: 0)
+    found = list(
+        try_in_order(lambda: [2**28], lambda size: len(bytearray(size)), lambda: None, 5.0)
+    )
+    assert found == [(0, 2**28)]
 
 
 def test_what_listing_the_tasks_raises_ends_it() -> None:

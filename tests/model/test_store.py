@@ -188,6 +188,7 @@ def test_a_process_takes_memory_and_more_is_free() -> None:
     [
         ({"memory__max": "1000\n", "memory__current": "700\n"}, 300),
         ({"memory__max": "1000", "memory__current": "700", "memory__stat": "inactive_file 200\n"}, 500),
+        ({"memory__max": "1000", "memory__current": "900", "memory__stat": "active_file 200\n"}, 300),
         ({"memory__max": "max\n", "memory__current": "700\n"}, 800),
         ({"memory__limit_in_bytes": "500", "memory__usage_in_bytes": "600"}, 0),
         ({}, 800),
