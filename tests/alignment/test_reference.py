@@ -165,7 +165,7 @@ def test_a_fault_on_pytorchs_side_is_named_there(write: Write, name: str) -> Non
     assert first.torch_name == module
     assert Path(first.torch_line or "").name == find_line(path, after)
     assert Path(first.paddle_line or "").name == find_line(path, theirs)
-    assert words in report.summary()
+    assert words in (text := report.summary()), text
     shown = str(report)
     assert f"--> {first.torch_line}" in shown and f"= Paddle: {first.paddle_line}" in shown
     assert json.loads(report.to_json())["findings"][0]["torch_line"] == first.torch_line

@@ -1,9 +1,13 @@
 """Edits that are tried at a fault: the one that mends is named, at its line, and nothing stays of any."""
 
 import importlib.util
+import os
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from reprod_align import align
 from reprod_align.alignment import compare_pair
@@ -11,6 +15,7 @@ from reprod_align.alignment.locating import experiment
 from reprod_align.explain.code import Code
 from reprod_align.explain.code import Edit as Span
 from reprod_align.pair import PairSpec, announce_work, paddle_side, torch_side
+from reprod_align.report import Report
 
 import numpy as np
 import pytest
@@ -192,13 +197,40 @@ def test_a_forward_from_elsewhere_is_edited_and_its_module_named(tmp_path: Path)
     assert (found.torch_name, found.paddle_name) == ("", "")
 
 
+def align_summand(tmp_path: Path) -> Report:
+    """Return the report of the pair with the fault "a summand"."""
+    right, wrong, _ = FAULTS["a summand"]
+    reference = load(tmp_path / "experiment_reference.py", REFERENCE)
+    port = load(tmp_path / "experiment_port.py", PORT.replace(right, wrong))
+    return align(reference.Net(), port.Net(), {"x": np.ones((1, 3, 6))})
+
+
 def test_nothing_is_said_where_no_edit_mends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right, wrong, _ = FAULTS["a summand"]
     monkeypatch.setattr(experiment.Experiment, "_mends", lambda *args: False)
-    reference = load(tmp_path / "experiment_reference.py", REFERENCE)
-    port = load(tmp_path / "experiment_port.py", PORT.replace(right, wrong))
-    report = align(reference.Net(), port.Net(), {"x": np.ones((1, 3, 6))})
+    report = align_summand(tmp_path)
     assert not report.passed
+    assert report.findings[0].edit is None and not report.remarks
+
+
+def test_copies_that_all_end_are_spoken_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(experiment.Experiment, "_use_one_thread", lambda self: os._exit(1))
+    report = align_summand(tmp_path)
     assert report.findings[0].edit is None
+    assert sum("no edit could be tried" in remark for remark in report.remarks) == 1
+
+
+def test_a_run_that_is_slow_once_is_timed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def note_slowly(files: Any, run: Callable[[], object]) -> Any:
+        end = time.process_time() + 1.2 * experiment._SLOW
+        while time.process_time() < end:
+            pass
+        return note_lines(files, run)
+
+    note_lines = experiment.note_lines
+    monkeypatch.setattr(experiment, "note_lines", note_slowly)
+    report = align_summand(tmp_path)
+    assert report.findings[0].edit is not None and not report.remarks
