@@ -1,19 +1,29 @@
 """The optimizer and the schedule of a training script: proven by their steps, and in the pair file."""
 
 import json
+import math
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from reprod_align.base.difference import gap
 from reprod_align.explain.code import Code
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.porting.calls import adapters, training
+from reprod_align.porting.calls.candidates import execute_definition
 from reprod_align.porting.calls.record import number_nodes
+from reprod_align.porting.calls.steps import MadeOptimizer, draw_parameters, follows, stand_in
+from reprod_align.porting.calls.values import to_paddle
 from reprod_align.porting.calls.write import Written, write_paddle
 from reprod_align.porting.port import port
 from reprod_align.porting.report import PortResult
+from reprod_align.porting.script import Script
 from reprod_align.porting.source import open_source
 
 import numpy as np
+import paddle
 import pytest
+import torch
 
 MAIN = """
 import argparse
@@ -127,6 +137,124 @@ def test_a_loss_is_tried_on_a_batch_of_its_own(given: str, written: str) -> None
 def test_a_loss_with_unknown_arguments_is_not_tried(given: str) -> None:
     made, _ = write_main(f"torch.{given}")
     assert not (made.proven or made.rehearsed) and len(made.unseen) == 1
+
+
+GROUPS = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(3, 4), nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.head(self.body(x).tanh())
+
+def main():
+    model = Net()
+    groups = [{{"params": [*model.body.parameters()]{}}}, {{"params": [*model.head.parameters()]{}}}]
+    optimizer = torch.optim.{}
+    for _ in range(2):
+        loss = model(torch.ones(2, 3)).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(optimizer.param_groups[0]["lr"])
+"""
+
+
+def port_loop(folder: Path, body: str, head: str, made: str) -> tuple[PortResult, str]:
+    """Return the port of a script with two groups and its text; body and head: what their dicts hold too."""
+    path = folder / f"script_with_groups_{folder.name}.py"
+    path.write_text(GROUPS.format(body, head, made))
+    source = replace(open_source(path, f"{path.stem}:Net()"), script=Script("main()"))
+    result = port(source, (np.ones((2, 3)),), folder / "out")
+    assert result.loop is not None and result.loop.verdict == "the same steps", result.summary()
+    return result, (folder / "out" / result.port).read_text()
+
+
+@pytest.mark.parametrize(
+    ("body", "head", "made", "written"),
+    [
+        ("", ', "lr": 0.01', "AdamW(groups, lr=0.1, weight_decay=0.1)",
+         "AdamW(**scale_rates(groups, 0.1), weight_decay=0.1)"),
+        (', "lr": 1', ', "lr": 2', "Adam(params=groups)", "Adam(**scale_rates(groups, 0.001))"),
+        ("", ', "weight_decay": 0.0', "AdamW(groups, weight_decay=0.5)",
+         "AdamW(learning_rate=0.001, parameters=groups, weight_decay=0.5)"),
+    ],
+)  # fmt: skip
+def test_groups_keep_their_rates(
+    body: str, head: str, made: str, written: str, tmp_path: Path
+) -> None:
+    result, text = port_loop(tmp_path, body, head, made)
+    assert f"optimizer = paddle.optimizer.{written}" in text
+    assert ("def scale_rates" in text) is ("scale_rates" in written)
+    assert not any("not proven" in one and "torch.optim" in one for one in result.remarks)
+
+
+@pytest.mark.parametrize("kind", ["AdamW", "SGD"])
+def test_a_rate_that_is_left_out_is_other_steps(kind: str, float64_by_default: None) -> None:
+    groups = [{"params": ()}, {"params": (), "lr": 0.01}]
+    given, _ = stand_in((groups, 0.1), {})
+    made = MadeOptimizer(getattr(torch.optim, kind), given, {})
+    held = to_paddle(given[0])
+    factors = [one.pop("lr", 0.1) / 0.1 for one in held]
+    plain = getattr(paddle.optimizer, kind)(
+        0.1, parameters=held, weight_decay=0.01 if kind == "AdamW" else None
+    )
+    assert not follows(plain, made, nearly=True)
+    held = to_paddle(given[0])
+    scaled = [{"params": one["params"], "learning_rate": factor}
+              for one, factor in zip(held, factors, strict=True)]  # fmt: skip
+    right = getattr(paddle.optimizer, kind)(
+        0.1, parameters=scaled, weight_decay=0.01 if kind == "AdamW" else None
+    )
+    assert follows(right, made, nearly=False)
+
+
+def test_an_optimizer_that_takes_no_steps_by_itself_is_not_proven() -> None:
+    given, named = stand_in((), {"params": iter(())})
+    with pytest.raises(TypeError):
+        MadeOptimizer(torch.optim.LBFGS, given, named).after  # noqa: B018
+
+
+@pytest.mark.parametrize("groups", [False, True])
+@pytest.mark.parametrize("kind", ["Adam", "SGD"])
+@pytest.mark.parametrize("options", [
+    {}, {"three_phase": True, "pct_start": 0.4}, {"anneal_strategy": "linear", "base_momentum": 0.5},
+    {"cycle_momentum": False},
+])  # fmt: skip
+def test_one_cycle_goes_through_rates_and_momenta(
+    groups: bool, kind: str, options: dict[str, Any], float64_by_default: None
+) -> None:
+    name = "torch.optim.lr_scheduler.OneCycleLR"
+    text = adapters.write_adapter(name, "Cycle", (), {})
+    space = execute_definition(text, {"math": math, "paddle": paddle})
+    held = draw_parameters()
+    given = [{"params": [one]} for one in held] if groups else held
+    ours = to_paddle(given)
+    momentum = {"momentum": 0.9} if kind == "SGD" else {}
+    made = getattr(torch.optim, kind)(given, 0.1, **momentum)
+    names = {"SGD": "Momentum"}
+    other = getattr(paddle.optimizer, names.get(kind, kind))(0.1, parameters=ours, **momentum)
+    cycles = [
+        torch.optim.lr_scheduler.OneCycleLR(made, 0.2, total_steps=20, **options),
+        space["Cycle"](other, 0.2, total_steps=20, **options),
+    ]
+    flat = [one["params"][0] if groups else one for one in ours]
+    for step in range(18):
+        slopes = [np.random.default_rng(step).standard_normal(list(one.shape)) for one in held]
+        for parameters, tensor in ((held, torch.tensor), (flat, paddle.to_tensor)):
+            for one, slope in zip(parameters, slopes, strict=True):
+                (one * tensor(slope)).sum().backward()
+        for each in (made, other, *cycles):
+            each.step()
+        made.zero_grad(), other.clear_grad()
+        assert cycles[1].last_lr == pytest.approx(cycles[0].get_last_lr()[0], rel=1e-12)
+        for one, theirs in zip(flat, held, strict=True):
+            tolerance = 1e-6 if kind == "SGD" else 1e-12  # Paddle's Momentum holds it as a float32
+            assert gap(theirs.detach().numpy(), one.numpy(), tolerance).ok
 
 
 def test_a_schedule_with_other_rates_is_not_proven(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,18 +67,43 @@ def {name}(
     return schedule
 ''',
     "torch.optim.lr_scheduler.OneCycleLR": '''
-def {name}(
-    optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3,
-    anneal_strategy="cos", cycle_momentum=True, base_momentum=0.85, max_momentum=0.95, div_factor=25.0,
-    final_div_factor=1e4, three_phase=False, last_epoch=-1,
-):
-    """Give an optimizer the learning rates of PyTorch's one cycle; its momentum stays what it is."""
-    schedule = paddle.optimizer.lr.OneCycleLR(
-        max_lr, total_steps or epochs * steps_per_epoch, div_factor, max_lr / div_factor / final_div_factor,
-        pct_start, anneal_strategy, three_phase, last_epoch,
-    )
-    optimizer.set_lr_scheduler(schedule)
-    return schedule
+class {name}(paddle.optimizer.lr.OneCycleLR):
+    """PyTorch's one cycle of an optimizer's learning rate; its momentum goes down while the rate goes up."""
+
+    def __init__(
+        self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3,
+        anneal_strategy="cos", cycle_momentum=True, base_momentum=0.85, max_momentum=0.95, div_factor=25.0,
+        final_div_factor=1e4, three_phase=False, last_epoch=-1,
+    ):
+        steps = total_steps or epochs * steps_per_epoch
+        start, end = max_lr / div_factor, max_lr / div_factor / final_div_factor
+        self.optimizer, self.cycles = optimizer, cycle_momentum
+        self.momenta, self.rising = (max_momentum, base_momentum), pct_start * steps - 1
+        self.lows, self.high = (start, start if three_phase else end), max_lr
+        super().__init__(
+            max_lr, steps, div_factor, end, pct_start, anneal_strategy, three_phase, last_epoch
+        )
+        optimizer.set_lr_scheduler(self)
+
+    def get_lr(self):
+        rate = super().get_lr()
+        if self.cycles:
+            low = self.lows[self.last_epoch > self.rising]
+            share = max(0.0, (rate - low) / (self.high - low))
+            self.set_momentum(self.momenta[0] + share * (self.momenta[1] - self.momenta[0]))
+        return rate
+
+    def set_momentum(self, momentum):
+        """Paddle has no public name for it; Adam's correction is by the power of each step's momentum."""
+        made = self.optimizer
+        name = "momentum" if hasattr(made, "_momentum") else "beta1"
+        for power in made._accumulators.get("beta1_pow_acc", {{}}).values():
+            steps = (power.log() / math.log(made._beta1)).round()
+            power.set_value(momentum**steps)
+        setattr(made, f"_{{name}}", momentum)
+        for group in (made._default_dict, *made._param_groups):
+            if isinstance(group, dict):
+                group[name] = momentum
 ''',
     "torch.nn.modules.loss._Loss": '''
 class {name}(paddle.nn.Layer):
@@ -889,6 +914,16 @@ def reset_layer(layer):
     paddle.nn.init.uniform_(weight, -(inputs**-0.5), inputs**-0.5)
     if bias is not None:
         paddle.nn.init.uniform_(bias, -(inputs**-0.5), inputs**-0.5)
+''',
+    "scale_rates": '''
+def scale_rates(groups, lr):
+    """Return the rate and the groups as Paddle takes them: each group's rate relative to the first's."""
+    rate = float(groups[0].get("lr", lr))
+    kept = [{name: value for name, value in one.items() if name != "lr"} for one in groups]
+    scaled = [
+        {**one, "learning_rate": group.get("lr", lr) / rate} for one, group in zip(kept, groups)
+    ]
+    return {"learning_rate": rate, "parameters": scaled}
 ''',
     "reset_norm": '''
 def reset_norm(layer):

@@ -27,6 +27,7 @@ from reprod_align.porting.calls.names import Scope, find_object, find_public
 from reprod_align.porting.calls.record import Fact
 from reprod_align.porting.calls.rows import UNTOUCHED, read_rows
 from reprod_align.porting.calls.slots import RENAMED, Candidate, Forms, Render, Slots, is_starred
+from reprod_align.porting.calls.training import OPTIMIZERS
 from reprod_align.porting.calls.trial import prove
 
 _PASSED_ON: Final = ast.Call(
@@ -38,6 +39,7 @@ _PASSED_ON: Final = ast.Call(
 _IMPORTED: Final = {
     "(NamedTuple)": "from typing import NamedTuple",
     "nullcontext()": "from contextlib import nullcontext",
+    "math.log(": "import math",
 }
 """what a port may be written with -> the statement that imports it"""
 
@@ -293,6 +295,8 @@ class Proposer:
         )  # fmt: skip
         own = _keep_name(slots, callee)
         filled: Iterator[Candidate] = (one for row in rows for one in slots.fill(row))
+        if public.startswith(OPTIMIZERS):
+            filled = chain(filled, self._scale_rates(slots, rows))
         if slots.starred:
             filled = chain(
                 filled, (_name_callee(slots, one) for one in map(_find_same, rows) if one)
@@ -306,6 +310,14 @@ class Proposer:
             yield from (
                 replace(one, reserved=public in RESERVED) for one in self._adapt(slots, public)
             )
+
+    def _scale_rates(self, slots: Slots, rows: Sequence[ApiRow]) -> Iterator[Candidate]:
+        """Yield an optimizer whose groups have rates of their own, which Paddle takes as factors."""
+        for row in rows:
+            self._definitions.bring("scale_rates")
+            for one in slots.fill(row):
+                if text := _join_rates(one.text):
+                    yield Candidate(text, _join_rates(one.trial))
 
     def _adapt(self, slots: Slots, public: str) -> Iterator[Candidate]:
         adapter = self._definitions.adapt(public)
@@ -327,6 +339,19 @@ class Proposer:
             for one in slots.fill(row):
                 text, trial = (part.replace(target, name, 1) for part in (one.text, one.trial))
                 yield Candidate(text, trial, reserved=reserved)
+
+
+def _join_rates(text: str) -> str:
+    """Return an optimizer's text with its rate and its groups from `scale_rates`; "" if it lacks one."""
+    call = ast.parse(text, mode="eval").body
+    assert isinstance(call, ast.Call)
+    named = {one.arg: one.value for one in call.keywords}
+    if not {"parameters", "learning_rate"} <= named.keys():
+        return ""
+    scaled = ast.Call(ast.Name("scale_rates"), [named["parameters"], named["learning_rate"]], [])
+    rest = [one for one in call.keywords if one.arg not in ("parameters", "learning_rate")]
+    call.keywords = [ast.keyword(None, scaled), *rest]
+    return ast.unparse(ast.fix_missing_locations(call))
 
 
 def _name_callee(slots: Slots, name: str) -> Candidate:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from reprod_align.explain.code import Code
 from reprod_align.porting.calls.names import name_object
+from reprod_align.porting.calls.steps import MadeOptimizer, stand_in
 from reprod_align.porting.calls.values import Built, RecordedCall
 
 _KEPT: Final = 3  # calls of one place
@@ -106,13 +107,11 @@ class CallRecorder:
         if not wanted and name != "torch.nn.Linear":
             made = function(*arguments, **keywords)
             return self._note_inplace(site, made) if name else made
+        makes_optimizer = name.startswith("torch.optim.") and self._is_optimizer(function)
+        given = stand_in(arguments, keywords) if makes_optimizer else (arguments, keywords)
         try:
             self._busy = True
-            held: tuple[Any, ...] = (
-                self._copy(arguments),
-                self._copy(keywords),
-                self._copy(receiver),
-            )
+            held: tuple[Any, ...] = (*map(self._copy, given), self._copy(receiver))
         except TooLarge:
             held = ()
         finally:
@@ -126,7 +125,8 @@ class CallRecorder:
             changed = receiver if receiver is not None else next(iter(arguments), None)
             drawn = not self._torch.equal(before, self._torch.get_rng_state())
             drawn = drawn or (name in _EMPTY and all(type(one) is int for one in arguments))
-            self._keep(fact, held, result, changed if name.endswith("_") else None, drawn)
+            made = MadeOptimizer(function, *held[:2]) if makes_optimizer else result
+            self._keep(fact, held, made, changed if name.endswith("_") else None, drawn)
         return result
 
     def _note_inplace(self, site: int, made: Any) -> Any:
@@ -301,6 +301,9 @@ class CallRecorder:
         if value is None or isinstance(value, bool | str):
             return value
         return type(value).__name__
+
+    def _is_optimizer(self, function: Any) -> bool:
+        return isinstance(function, type) and issubclass(function, self._torch.optim.Optimizer)
 
     def _is_tensor(self, value: Any) -> bool:
         return isinstance(value, self._torch.Tensor)

@@ -15,6 +15,7 @@ from typing import Any, Final
 from reprod_align.explain.code import Code, dotted, list_imports
 from reprod_align.porting.calls.names import find_object
 from reprod_align.porting.calls.record import Fact
+from reprod_align.porting.calls.steps import draw_parameters, take_steps
 from reprod_align.porting.calls.trial import note_runs
 from reprod_align.porting.calls.values import Built, RecordedCall, is_close
 
@@ -35,7 +36,7 @@ _BATCHES: Final = {
     "KLDivLoss": "logs chances", "kl_div": "logs chances",
 }  # fmt: skip
 """loss -> the outputs and the targets that it is tried on"""
-_STEPS, _EPOCHS = 3, 12
+_EPOCHS = 12
 _PARAMETERS, _OPTIMIZER = "model.parameters()", "optimizer"
 
 
@@ -171,31 +172,25 @@ def prove_optimizer(torch_text: str, paddle_text: str, space: dict[str, Any]) ->
     import paddle
     import torch
 
-    drawn = np.random.default_rng(0)
-    start = [drawn.standard_normal(shape) for shape in ((3, 2), (2,))]
-    slopes = [[drawn.standard_normal(one.shape) for one in start] for _ in range(_STEPS)]
+    reference = draw_parameters()
     with _run_in_float64():
         try:
-            reference = [torch.nn.Parameter(torch.tensor(one)) for one in start]
-            made = [paddle.create_parameter(list(one.shape), "float64") for one in start]
-            for held, value in zip(made, start, strict=True):
-                held.set_value(value)
-            models = [_Model(reference), _Model(made)]
-            torch_optimizer = eval(torch_text, {**space, "torch": torch, "model": models[0]})
-            optimizer = eval(paddle_text, {**space, "paddle": paddle, "model": models[1]})
-            for row in slopes:
-                for one, other, slope in zip(reference, made, row, strict=True):
-                    (one * torch.tensor(slope)).sum().backward()
-                    (other * paddle.to_tensor(slope)).sum().backward()
-                for each in (torch_optimizer, optimizer):
-                    each.step()
-                    each.zero_grad()
+            made = [paddle.create_parameter(list(one.shape), "float64") for one in reference]
+            for held, one in zip(made, reference, strict=True):
+                held.set_value(one.detach().numpy())
+            sides = (
+                (torch_text, "torch", torch, torch.tensor, reference),
+                (paddle_text, "paddle", paddle, paddle.to_tensor, made),
+            )
+            theirs, ours = (
+                take_steps(
+                    eval(text, {**space, name: framework, "model": _Model(held)}), held, to_tensor
+                )
+                for text, name, framework, to_tensor, held in sides
+            )
         except Exception:  # an argument that one of them does not take
             return None
-        pairs = [
-            (ours.numpy(), one.detach().numpy()) for ours, one in zip(made, reference, strict=True)
-        ]
-    return _judge(torch_text, paddle_text, pairs)
+    return _judge(torch_text, paddle_text, [*zip(ours, theirs, strict=True)])
 
 
 def prove_schedule(torch_text: str, paddle_text: str, space: dict[str, Any]) -> Training | None:

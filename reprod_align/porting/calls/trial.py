@@ -11,6 +11,7 @@ from typing import Any, Final
 from reprod_align.porting.attempt import note_attempt
 from reprod_align.porting.calls.record import Fact
 from reprod_align.porting.calls.slots import DROPPED
+from reprod_align.porting.calls.steps import MadeOptimizer, follows
 from reprod_align.porting.calls.values import (
     Built,
     NoCounterpart,
@@ -293,7 +294,8 @@ def prove(
         if call.receiver is not None:
             slots["self"] = call.receiver
         drawn = random or call.random or bool(call.keywords.get("dropout_p"))  # keyed draws
-        function = find_function(public) if graded and not drawn else None
+        plain = drawn or isinstance(call.result, MadeOptimizer)
+        function = find_function(public) if graded and not plain else None
         found = _try(
             f"{public} {trial}", trial, slots, space, call, function, drawn, nearly, graded
         )
@@ -383,6 +385,8 @@ def _run(
     try:
         with _set_default_dtype(call), paddle.no_grad():
             made = _read_made(eval(text, space), space, call)
+            if isinstance(call.result, MadeOptimizer):
+                return follows(made, call.result, nearly)
             if call.after is not None:
                 return agrees(made, call.after, random, nearly)
             if not agrees(made, call.result, random, nearly):
