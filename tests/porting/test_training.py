@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -104,11 +105,22 @@ def test_what_is_not_known_is_converted_and_not_proven(given: str) -> None:
     "MultiStepLR(other, [2, 5], gamma=0.5)",
     "ExponentialLR(other, 0.9)",
     "CosineAnnealingLR(other, args.max_epochs, eta_min=0.01)",
+    "OneCycleLR(other, args.lr, total_steps=20)",
 ])  # fmt: skip
 def test_a_schedule_gives_pytorchs_rates(given: str) -> None:
     made, text = write_main(f"torch.optim.lr_scheduler.{given}")
-    assert text == given and f"def {given.partition('(')[0]}(optimizer, " in made.text
-    assert made.proven == len(made.trainings) == 1 and not made.rounded
+    name = given.partition("(")[0]
+    assert text == given and re.search(rf"def {name}\(optimizer, |class {name}\(", made.text)
+    assert made.proven == len(made.trainings) == 1
+    assert bool(made.rounded) is (name == "OneCycleLR")  # Paddle holds a momentum as a float32
+
+
+def test_a_momentum_that_stays_is_not_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "torch.optim.lr_scheduler.OneCycleLR"
+    wrong = adapters.ADAPTERS[name].replace("if self.cycles", "if not self.cycles")
+    monkeypatch.setitem(adapters.ADAPTERS, name, wrong)
+    made, _ = write_main(f"{name}(other, 0.1, total_steps=20)")
+    assert made.unproven == [f"line 15: {name} (other steps)"]
 
 
 @pytest.mark.parametrize(

@@ -194,30 +194,37 @@ def prove_optimizer(torch_text: str, paddle_text: str, space: dict[str, Any]) ->
 
 
 def prove_schedule(torch_text: str, paddle_text: str, space: dict[str, Any]) -> Training | None:
-    """Return the two expressions if they give an optimizer the same learning rates; both read `optimizer`."""
+    """Return the two expressions if they lead an optimizer the same way; both read `optimizer`.
+
+    By its learning rates, and by its parameter, on which a momentum that the schedule changes shows.
+    """
     import paddle
     import torch
 
     with _run_in_float64():
         try:
-            theirs = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], 0.1)
-            parameter = paddle.create_parameter([1], "float64")
-            ours = paddle.optimizer.SGD(learning_rate=0.1, parameters=[parameter])
+            start = torch.ones(1, dtype=torch.float64)
+            held, made = torch.nn.Parameter(start), paddle.create_parameter([1], "float64")
+            made.set_value(np.ones(1))
+            theirs = torch.optim.SGD([held], 0.1, momentum=0.5)
+            ours = paddle.optimizer.Momentum(0.1, momentum=0.5, parameters=[made])
             schedules = [
                 eval(torch_text, {**space, "torch": torch, "optimizer": theirs}),
                 eval(paddle_text, {**space, "paddle": paddle, "optimizer": ours}),
             ]
-            rates = []
+            pairs = []
             for _ in range(_EPOCHS):
-                rates.append((ours.get_lr(), theirs.param_groups[0]["lr"]))
-                theirs.step()
-                ours.step()
+                pairs.append((np.array(ours.get_lr()), np.array(theirs.param_groups[0]["lr"])))
+                for parameter, optimizer in ((held, theirs), (made, ours)):
+                    parameter.sum().backward()
+                    optimizer.step()
+                    optimizer.zero_grad()
                 for one in schedules:
                     one.step()
+                pairs.append((made.numpy(), held.detach().numpy().copy()))
         except Exception:  # an argument that one of them does not take
             return None
-    made, expected = zip(*rates, strict=True)
-    return _judge(torch_text, paddle_text, [(np.array(made), np.array(expected))])
+    return _judge(torch_text, paddle_text, pairs)
 
 
 class _Model(types.SimpleNamespace):
