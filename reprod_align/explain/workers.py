@@ -4,6 +4,7 @@ An edit can give a kernel sizes that end the process, or ask for all memory ther
 """
 
 import faulthandler
+import gc
 import math
 import os
 import pickle
@@ -125,6 +126,7 @@ def _start(
         return
     try:
         os.close(reading)
+        gc.freeze()  # a copy finalizes nothing of this process: the threads that this may ask are not there
         _silence()
         _limit_memory(worker.step)
         prepare()

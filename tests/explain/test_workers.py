@@ -1,6 +1,7 @@
 """Tasks in copies of the process: in order, and a crash or a hang is an answer."""
 
 import ctypes
+import gc
 import os
 import time
 from collections.abc import Iterator
@@ -85,6 +86,33 @@ def test_a_copy_gets_memory_though_none_is_said_to_be_free(monkeypatch: pytest.M
         try_in_order(lambda: [2**28], lambda size: len(bytearray(size)), lambda: None, 5.0)
     )
     assert found == [(0, 2**28)]
+
+
+class Waiting:
+    """Part of a circle: the collector finalizes it, which takes long where no thread answers."""
+
+    def __init__(self) -> None:
+        self.circle = self
+
+    def __del__(self) -> None:
+        if os.getpid() != PARENT:
+            time.sleep(60)
+
+
+PARENT = os.getpid()
+
+
+def test_what_this_process_has_left_is_not_finalized_in_a_copy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("reprod_align.explain.workers._IDLE", 4)
+    gc.disable()
+    try:
+        Waiting()
+        found = list(try_in_order(lambda: [0], lambda task: gc.collect() >= 0, lambda: None, 0.5))
+    finally:
+        gc.enable()
+    assert found == [(0, True)]
 
 
 def test_what_listing_the_tasks_raises_ends_it() -> None:
