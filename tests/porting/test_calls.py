@@ -1,9 +1,6 @@
 """Calls recorded where they stand, tried on Paddle, and written."""
 
 import ast
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 from reprod_align.api.calls import LAYERS, ApiRow, parse_rows
 from reprod_align.explain.code import Code, dotted
@@ -18,7 +15,8 @@ from reprod_align.porting.calls import (
     values,
 )
 from reprod_align.porting.port import list_missing
-from reprod_align.porting.source import Source, open_source
+from reprod_align.porting.source import Source
+from tests.porting.conftest import WriteSource
 
 import numpy as np
 import paddle
@@ -51,12 +49,8 @@ INPUTS = (np.random.default_rng(0).standard_normal((3, 4)), np.array([[1], [2], 
 
 
 @pytest.fixture
-def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
-    monkeypatch.syspath_prepend(tmp_path)
-    name = f"calls_{tmp_path.name.replace('-', '_')}"
-    (tmp_path / f"{name}.py").write_text(TEXT)
-    yield open_source(tmp_path / f"{name}.py", f"{name}:Net()")
-    sys.modules.pop(name, None)
+def source(write_source: WriteSource) -> Source:
+    return write_source(TEXT)
 
 
 def test_each_call_is_written_as_what_gives_the_recorded_result(source: Source) -> None:
@@ -266,14 +260,8 @@ class Net(nn.Module):
 """
 
 
-def test_layouts_settings_and_joined_expressions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    name = f"joined_{tmp_path.name.replace('-', '_')}"
-    (tmp_path / f"{name}.py").write_text(JOINED)
-    source = open_source(tmp_path / f"{name}.py", f"{name}:Net()")
-    made = draft.write_draft(source, INPUTS, JOINED)
+def test_layouts_settings_and_joined_expressions(write_source: WriteSource) -> None:
+    made = draft.write_draft(write_source(JOINED), INPUTS, JOINED)
     assert made.failure == "" and made.unproven == ()
     assert "(n != 2).int()" in made.text or "paddle.not_equal" in made.text
     assert "(1 - self.norm._momentum) if True else" in made.text
@@ -409,7 +397,7 @@ def test_what_only_pytorch_can_be_asked_and_what_a_helper_says(source: Source) -
     named = {one.rpartition(": ")[2].partition(" ")[0] for one in made.unproven}
     assert named <= {"torch.vmap", "_ConvNd.reset_parameters", "Tensor.double"}, made.unproven
     for part in (
-        "reset_layer(self.conv)",
+        "redraw_parameters(self.conv)",
         "def __init__(self, draw=xavier_normal_):",
         "    paddle.nn.init.xavier_normal_(tensor, *arguments, **named)\n    return tensor",
         "drawn(self.conv.weight.data",

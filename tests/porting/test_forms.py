@@ -1,11 +1,9 @@
 """Calls whose arguments Paddle takes in another type alone, and helpers in the input's dtype."""
 
-from pathlib import Path
 from typing import Any
 
 from reprod_align.porting.calls.adapters import HELPERS
-from reprod_align.porting.port import port
-from reprod_align.porting.source import open_source
+from tests.porting.conftest import PortSource
 
 import numpy as np
 import paddle
@@ -39,13 +37,10 @@ class Net(nn.Module):
 """
 
 
-def test_arguments_are_written_in_the_form_that_paddle_takes(tmp_path: Path) -> None:
-    file = tmp_path / f"forms_{tmp_path.name.replace('-', '_')}.py"
-    file.write_text(NET)
+def test_arguments_are_written_in_the_form_that_paddle_takes(port_source: PortSource) -> None:
     inputs = (np.random.default_rng(0).standard_normal((4, 6)),)
-    result = port(open_source(file, f"{file.stem}:Net()"), inputs, tmp_path / "out")
+    result, text = port_source(NET, inputs)
     assert result.passed and not result.draft.unproven, (result.left, result.draft.unproven)
-    text = (tmp_path / "out" / f"{file.stem}_paddle.py").read_text()
     assert ".reshape([-1, *self.shape[1:]]).flip([1, 2])" in text
     assert (
         ".log(paddle.to_tensor(2.5)).item())" in text and "requires_grad=False).detach())" in text
@@ -74,13 +69,12 @@ class Net(nn.Module):
 """
 
 
-def test_kernels_that_know_no_booleans_and_an_index_that_moves_an_axis(tmp_path: Path) -> None:
-    file = tmp_path / f"bools_{tmp_path.name.replace('-', '_')}.py"
-    file.write_text(BOOLEANS)
+def test_kernels_that_know_no_booleans_and_an_index_that_moves_an_axis(
+    port_source: PortSource,
+) -> None:
     inputs = (np.random.default_rng(0).standard_normal((5, 4)),)
-    result = port(open_source(file, f"{file.stem}:Net()"), inputs, tmp_path / "out")
+    result, text = port_source(BOOLEANS, inputs)
     assert result.passed and not result.draft.unproven, (result.left, result.draft.unproven)
-    text = (tmp_path / "out" / f"{file.stem}_paddle.py").read_text()
     assert 'paddle.eye(len(x), dtype="int64").astype("bool")' in text
     assert "y.unsqueeze(0).unsqueeze(2)[:, :, :, 0]" in text
 

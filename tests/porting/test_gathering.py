@@ -2,14 +2,14 @@
 
 import ast
 import os
-import sys
 from functools import partial
 from pathlib import Path
 
 from reprod_align.explain.code import Code
 from reprod_align.porting.calls import draft
 from reprod_align.porting.gathering import gather, modules, reading
-from reprod_align.porting.source import Source, open_source
+from reprod_align.porting.source import Source
+from tests.porting.conftest import WriteSource
 
 import pytest
 import torch
@@ -82,13 +82,8 @@ class Unused(nn.Module):
 
 
 @pytest.fixture
-def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Source:
-    monkeypatch.syspath_prepend(tmp_path)
-    name = f"mine_{tmp_path.name.replace('-', '_')}"
-    (tmp_path / name).mkdir()
-    for file, text in FILES.items():
-        (tmp_path / name / file).write_text(text)
-    return open_source(tmp_path / name / "net.py", f"{name}.net:Net()")
+def source(write_source: WriteSource) -> Source:
+    return write_source(FILES)
 
 
 def gathered(source: Source) -> gather.Gathered:
@@ -213,14 +208,9 @@ class Double(Kind):
 
 
 def test_what_runs_on_import_comes_along_and_registers_stay_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write_source: WriteSource,
 ) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    name = f"registered_{tmp_path.name.replace('-', '_')}"
-    (tmp_path / name).mkdir()
-    for file, text in REGISTERED.items():
-        (tmp_path / name / file).write_text(text)
-    source = open_source(tmp_path / name / "net.py", f"{name}.net:Net()")
+    source = write_source(REGISTERED)
     inputs = (torch.ones(1, 4).numpy(),)
 
     def run() -> None:
@@ -235,18 +225,12 @@ def test_what_runs_on_import_comes_along_and_registers_stay_behind(
     assert "from typing import Optional" in made.text  # an annotation alone reads it
 
 
-def test_a_file_that_needs_no_neighbour_is_taken_whole(tmp_path: Path) -> None:
-    (tmp_path / "mine_whole").mkdir()
-    (tmp_path / "mine_whole" / "__init__.py").write_text("")
-    (tmp_path / "mine_whole" / "sizes.py").write_text("TWO = 2\nONE = 1\n")
-    path = tmp_path / "mine_whole" / "net.py"
-    path.write_text(
-        "import torch\nfrom .sizes import ONE, TWO as two\n\nclass Net:\n    pass  # kept\n"
-    )
-    sys.path.insert(0, str(tmp_path))
-    made = gather.gather(open_source(path, "mine_whole.net:Net()"), reading.Executed())
-    sys.path.remove(str(tmp_path))
-    imports = "from mine_whole.sizes import ONE\nfrom mine_whole.sizes import TWO as two\n"
+def test_a_file_that_needs_no_neighbour_is_taken_whole(write_source: WriteSource) -> None:
+    net = "import torch\nfrom .sizes import ONE, TWO as two\n\nclass Net:\n    pass  # kept\n"
+    source = write_source({"sizes.py": "TWO = 2\nONE = 1\n", "net.py": net})
+    made = gather.gather(source, reading.Executed())
+    sizes = source.name.replace("net", "sizes")
+    imports = f"from {sizes} import ONE\nfrom {sizes} import TWO as two\n"
     assert made.text == f"import torch\n{imports}\nclass Net:\n    pass  # kept\n"
 
 
@@ -274,20 +258,14 @@ class Net(Base, metaclass=Kind):
     assert called == {"register", "Size", "make"}
 
 
-def test_a_name_bound_in_branches_is_the_one_that_has_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name = f"branched_{tmp_path.name.replace('-', '_')}"
-    (tmp_path / f"{name}.py").write_text(
+def test_a_name_bound_in_branches_is_the_one_that_has_run(write_source: WriteSource) -> None:
+    text = (
         "import os\nif os.sep:\n    from math import sqrt as root\n"
         "else:\n    from cmath import sqrt as root\n"
     )
-    monkeypatch.syspath_prepend(tmp_path)
-    path = tmp_path / f"{name}.py"
-    open_source(path, f"{name}:root(4)")
-    module = modules.Module(name, path, Code(path.read_text()))
+    source = write_source(text, "root(4)")
+    module = modules.Module(source.name, source.path, Code(text))
     assert module.imports["root"].module == "math"
-    sys.modules.pop(name, None)
 
 
 LOOKED_UP = {
@@ -339,17 +317,11 @@ class Net(nn.Module):
 }
 
 
-def test_what_is_looked_up_by_its_name_comes_along(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    name = f"looked_{tmp_path.name.replace('-', '_')}"
-    (tmp_path / name).mkdir()
-    for file, text in LOOKED_UP.items():
-        (tmp_path / name / file).write_text(text)
-    made = gathered(open_source(tmp_path / name / "net.py", f"{name}.net:Net()"))
+def test_what_is_looked_up_by_its_name_comes_along(write_source: WriteSource) -> None:
+    source = write_source(LOOKED_UP)
+    made = gathered(source)
     assert "scaled = ScaledNorm" in made.text and "class Soft(" in made.text
-    assert "globals()[act]" in made.text and name not in made.text
+    assert "globals()[act]" in made.text and source.name.partition(".")[0] not in made.text
     assert "class Unused" not in made.text
 
 
@@ -364,3 +336,43 @@ def test_declarations_of_overloads_stay_behind(tmp_path: Path) -> None:
     assert found is not None
     (statement,) = found.statements
     assert ast.unparse(statement) == "def loops(edges):\n    return edges"
+
+
+OPTIONAL = {
+    "mixture.py": """
+from torch.nn import Module, Linear
+
+try:
+    from nowhere_at_all import Mixture
+    Base = Mixture
+except ImportError:
+    Base = Module
+
+class Mixture(Base):
+    def __init__(self):
+        super().__init__()
+        self.layer = Linear(4, 4)
+
+    def forward(self, x):
+        return self.layer(x)
+""",
+    "net.py": """
+from .mixture import Base, Mixture
+
+class Net(Base):
+    def __init__(self):
+        super().__init__()
+        self.part = Mixture()
+
+    def forward(self, x):
+        return self.part(x)
+""",
+}
+
+
+def test_a_name_that_is_imported_where_it_is_installed_and_defined_else(
+    write_source: WriteSource,
+) -> None:
+    source = write_source(OPTIONAL)
+    inputs = (torch.ones(1, 4).numpy(),)
+    assert draft.rehearse(source, inputs, gathered(source).text) == ""

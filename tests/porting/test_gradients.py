@@ -1,11 +1,9 @@
 """Gradients of calls: what gives the recorded result and another gradient is not proven, and is exchanged."""
 
 import ast
-from pathlib import Path
 
 from reprod_align.porting.calls import record, trial, values
-from reprod_align.porting.port import port
-from reprod_align.porting.source import open_source
+from tests.porting.conftest import PortSource
 from tests.porting.drafts import NUMBERS
 
 import numpy as np
@@ -87,12 +85,9 @@ class Net(nn.Module):
 """
 
 
-def test_layers_and_items_whose_gradient_is_another_one_in_paddle(tmp_path: Path) -> None:
-    file = tmp_path / f"graded_{tmp_path.name.replace('-', '_')}.py"
-    file.write_text(NETS)
-    result = port(open_source(file, f"{file.stem}:Net()"), NUMBERS, tmp_path / "out")
+def test_layers_and_items_whose_gradient_is_another_one_in_paddle(port_source: PortSource) -> None:
+    result, text = port_source(NETS, NUMBERS)
     assert result.passed and not result.course.steps, result.left
-    text = (tmp_path / "out" / f"{file.stem}_paddle.py").read_text()
     assert "@ self.table.expand([*paddle.broadcast_shape(" in text
     assert "self.pool = OwnAdaptiveAvgPool2D(1)" in text
     assert "class OwnLayerNorm(paddle.nn.LayerNorm)" in text
@@ -123,13 +118,12 @@ class Net(nn.Module):
 """
 
 
-def test_constants_that_a_kernel_holds_in_float32_are_written_otherwise(tmp_path: Path) -> None:
-    file = tmp_path / f"constants_{tmp_path.name.replace('-', '_')}.py"
-    file.write_text(CONSTANTS)
+def test_constants_that_a_kernel_holds_in_float32_are_written_otherwise(
+    port_source: PortSource,
+) -> None:
     inputs = (np.random.default_rng(0).standard_normal((5, 18)),)
-    result = port(open_source(file, f"{file.stem}:Net()"), inputs, tmp_path / "out")
+    result, text = port_source(CONSTANTS, inputs)
     assert result.passed and not result.draft.rounded, (result.left, result.draft.rounded)
-    text = (tmp_path / "out" / f"{file.stem}_paddle.py").read_text()
     assert "paddle.clip(x, -0.3, 0.6)" in text and "OwnSELU()" in text
     assert "class ELU(" not in text  # nothing calls it
 
@@ -150,13 +144,10 @@ class Net(nn.Module):
 
 @pytest.mark.parametrize("factor", [1.0, 1e-3])
 def test_norms_of_small_variance_compute_in_their_input_s_dtype(
-    tmp_path: Path, factor: float
+    port_source: PortSource, factor: float
 ) -> None:
-    file = tmp_path / f"rounded_{tmp_path.name.replace('-', '_')}.py"
-    file.write_text(ROUNDED.replace("FACTOR", str(factor)))
-    result = port(open_source(file, f"{file.stem}:Net()"), NUMBERS, tmp_path / "out")
+    result, text = port_source(ROUNDED.replace("FACTOR", str(factor)), NUMBERS)
     assert result.verdict == "faithful" and not result.draft.rounded, result.left
-    text = (tmp_path / "out" / f"{file.stem}_paddle.py").read_text()
     for norm in ("LayerNorm(6)", "BatchNorm1D(6)"):
         assert (f"Own{norm}" in text) is (factor < 1) and (f"paddle.nn.{norm}" in text) is (
             factor == 1
@@ -188,11 +179,8 @@ class Net(nn.Module):
 """
 
 
-def test_a_derived_batch_norm_computes_in_its_input_s_dtype(tmp_path: Path) -> None:
-    file = tmp_path / f"derived_{tmp_path.name.replace('-', '_')}.py"
-    file.write_text(FUNCTIONAL)
-    result = port(open_source(file, f"{file.stem}:Net()"), NUMBERS, tmp_path / "out")
+def test_a_derived_batch_norm_computes_in_its_input_s_dtype(port_source: PortSource) -> None:
+    result, text = port_source(FUNCTIONAL, NUMBERS)
     assert result.verdict == "faithful", result.left
-    text = (tmp_path / "out" / f"{file.stem}_paddle.py").read_text()
     assert "return batch_norm_in_dtype(x, " in text
     assert '"Half" not in name_type(x)' in text and "* hardsigmoid_in_dtype(x)" in text

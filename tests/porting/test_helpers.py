@@ -1,9 +1,6 @@
 """Layers that Paddle builds in another way: ports of small sources that end faithful."""
 
-from pathlib import Path
-
-from reprod_align.porting.port import port
-from reprod_align.porting.source import open_source
+from tests.porting.conftest import PortSource
 
 import numpy as np
 import pytest
@@ -98,16 +95,77 @@ class Net(nn.Module):
         np.array([[0, 3], [4, 1]]),
         "paddle.compat.nn.Linear.__init__(self, inputs, outputs)",
     ),
+    "layers that are drawn anew": (
+        '''
+class Masked(nn.Linear):
+    def __init__(self, inputs, outputs, mask):
+        nn.Linear.__init__(self, inputs, outputs)
+        self.register_buffer("mask", mask)
+
+    def reset_parameters(self):
+        super().reset_parameters()
+
+    def forward(self, x):
+        return nn.functional.linear(x, self.mask * self.weight, self.bias)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.row, self.pair = nn.GRUCell(4, 4), nn.LSTM(4, 4), nn.Bilinear(4, 4, 4)
+        self.heads = nn.MultiheadAttention(4, 2)
+        for one in (self.cell, self.row, self.pair):
+            one.reset_parameters()
+        self.own = Masked(4, 4, torch.ones(4, 4).tril())
+        for one in self.children():
+            if hasattr(one, "reset_parameters"):
+                one.reset_parameters()
+        self.heads._reset_parameters()
+
+    def forward(self, x):
+        y, _ = self.row(self.cell(x).unsqueeze(0))
+        y, _ = self.heads(y, y, y)
+        return self.pair(y[0], self.own(x))
+''',
+        _X((3, 4)),
+        "redraw_parameters(self.heads)",
+    ),
+    "rows of a sparse matrix that are counted": (
+        '''
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(6, 4)
+
+    def forward(self, rows):
+        starts = torch._convert_indices_from_coo_to_csr(rows, 5, out_int32=False)
+        pairs = torch._convert_indices_from_csr_to_coo(starts, rows)
+        return self.table(starts[1:] - starts[:-1]).sum(0), self.table(pairs.sum(0) % 6)
+''',
+        np.array([0, 0, 1, 3, 3, 3]),
+        "paddle.searchsorted(rows, paddle.arange(5 + 1, dtype=rows.dtype)",
+    ),
+    "rows of booleans that occur once": (
+        '''
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2, 4)
+
+    def forward(self, x):
+        rows, place = torch.unique(x > 0, dim=0, return_inverse=True)
+        return self.layer(rows.to(x.dtype)), place, torch.unique(x > 9)
+''',
+        _X((7, 2)),
+        "find_unique(x > 0, return_inverse=True, axis=0)",
+    ),
 }  # fmt: skip
 """a source, its input, and what stands in the port"""
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_port_is_faithful(name: str, tmp_path: Path) -> None:
-    text, values, part = CASES[name]
-    module = f"helpers_{list(CASES).index(name)}"
-    path = tmp_path / f"{module}.py"
-    path.write_text(_HEAD + text)
-    made = port(open_source(path, f"{module}:Net()"), (values,), tmp_path / "out")
+def test_the_port_is_faithful(name: str, port_source: PortSource) -> None:
+    source, values, part = CASES[name]
+    made, text = port_source(_HEAD + source, (values,))
     assert made.verdict == "faithful" and not made.course.steps, made.left
-    assert part in (tmp_path / "out" / f"{module}_paddle.py").read_text()
+    assert part in text

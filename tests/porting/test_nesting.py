@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 from reprod_align.errors import ReprodError
 from reprod_align.porting import nesting
-from reprod_align.porting.port import port
-from reprod_align.porting.source import open_source
+from tests.porting.conftest import PortSource
 
 import numpy as np
 import pytest
@@ -69,13 +68,8 @@ class Net(nn.Module):
 """
 
 
-def test_a_model_of_nested_inputs_is_ported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    name = f"nested_{tmp_path.name.replace('-', '_')}"
-    (tmp_path / f"{name}.py").write_text(TEXT)
+def test_a_model_of_nested_inputs_is_ported(tmp_path: Path, port_source: PortSource) -> None:
     inputs = {"past": {"values": ONES, "extra": [np.array(0.5), 2]}, "marks": np.ones((2, 2))}
-    made = port(open_source(tmp_path / f"{name}.py", f"{name}:Net()"), inputs, tmp_path / "out")
+    made, _ = port_source(TEXT, inputs)
     assert made.passed and (tmp_path / "out" / "weights.pdparams").is_file()
     assert "def arrange(arrays)" in (tmp_path / "out" / "pair.py").read_text()

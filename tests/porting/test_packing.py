@@ -1,10 +1,7 @@
 """Packed sequences: the functions that make and open them, and the recurrent layers that take them."""
 
-from pathlib import Path
-
 from reprod_align.porting.calls import adapters
-from reprod_align.porting.port import port
-from reprod_align.porting.source import open_source
+from tests.porting.conftest import PortSource
 
 import numpy as np
 import pytest
@@ -62,10 +59,8 @@ ORDERED = RAGGED[[1, 2, 0]]
         ("Listed()", RAGGED),
     ],
 )
-def test_packed_sequences_are_ported(tmp_path: Path, call: str, mask: np.ndarray) -> None:
-    file = tmp_path / f"packed_{tmp_path.name.replace('-', '_')}.py"
-    file.write_text(SOURCE)
-    result = port(open_source(file, f"{file.stem}:{call}"), (X, mask), tmp_path / "out")
+def test_packed_sequences_are_ported(port_source: PortSource, call: str, mask: np.ndarray) -> None:
+    result, _ = port_source(SOURCE, (X, mask), call)
     assert result.passed and not result.course.steps, result.left
     assert not [one for one in result.draft.unproven if "rnn" in one or "another" in one]
 

@@ -11,7 +11,8 @@ from reprod_align.porting.attempt import Obstacle
 from reprod_align.porting.calls import names as public
 from reprod_align.porting.paconvert import read_draft
 from reprod_align.porting.port import convert_weights, port
-from reprod_align.porting.source import PAIR, Source, name_port, open_source, write_pair
+from reprod_align.porting.source import PAIR, Source, name_port, write_pair
+from tests.porting.conftest import PortSource, WriteSource
 from tests.porting.drafts import NUMBERS, make_bench
 
 import numpy as np
@@ -32,12 +33,8 @@ DRAFT = SOURCE.replace("torch", "paddle").replace("paddle.nn.Linear", "paddle.co
 
 
 @pytest.fixture
-def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Source:
-    monkeypatch.syspath_prepend(tmp_path)
-    name = f"mine_{tmp_path.name.replace('-', '_')}"
-    path = tmp_path / f"{name}.py"
-    path.write_text(SOURCE)
-    return open_source(path, f"{name}:Net()")
+def source(write_source: WriteSource) -> Source:
+    return write_source(SOURCE)
 
 
 def draft_by(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
@@ -197,18 +194,11 @@ class Net(nn.Module):
 
 
 def test_registries_and_functions_that_only_the_port_calls_come_along(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    port_source: PortSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr("reprod_align.porting.port.find_converter", refuse)
-    name = f"asking_{tmp_path.name.replace('-', '_')}"
-    (tmp_path / name).mkdir()
-    for file, text in ASKING.items():
-        (tmp_path / name / file).write_text(text)
-    opened = open_source(tmp_path / name / "net.py", f"{name}.net:Net()")
-    result = port(opened, NUMBERS, tmp_path / "out")
+    result, text = port_source(ASKING, NUMBERS)
     assert result.passed, result.left
-    text = (tmp_path / "out" / "net_paddle.py").read_text()
     assert '@register("twice")' in text and "return not isinstance(x, paddle.Tensor)" in text
     assert "torch." not in text.replace('"torch" in', "")
 
@@ -265,12 +255,11 @@ class Net(nn.Module):
 """
 
 
-def test_custom_functions_stock_transformers_and_changed_inputs_are_ported(tmp_path: Path) -> None:
-    file = tmp_path / f"stock_{tmp_path.name.replace('-', '_')}.py"
-    file.write_text(STOCK)
-    result = port(open_source(file, f"{file.stem}:Net()"), NUMBERS, tmp_path / "out")
+def test_custom_functions_stock_transformers_and_changed_inputs_are_ported(
+    port_source: PortSource,
+) -> None:
+    result, text = port_source(STOCK, NUMBERS)
     assert result.passed, result.left
-    text = (tmp_path / "out" / f"{file.stem}_paddle.py").read_text()
     assert "return grad.neg() * ctx.scale\n" in text and "ctx.saved_tensor()" in text
     assert "if ctx.needs_input_grad[1] else None" in text and "class InplaceReLU" in text
 
@@ -310,18 +299,11 @@ class Net(nn.Module):
 
 
 def test_a_call_that_names_pytorch_is_ported_and_a_neighbour_s_way_back_comes_along(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, port_source: PortSource
 ) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    name = f"neighbours_{tmp_path.name.replace('-', '_')}"
-    (tmp_path / name).mkdir()
-    for file, text in NEIGHBOURS.items():
-        (tmp_path / name / file).write_text(text)
     call = "Net(nn.LeakyReLU(0.2), norm=nn.LayerNorm, mask=torch.ones(4, 4).triu())"
-    opened = open_source(tmp_path / name / "net.py", f"{name}.net:{call}")
-    result = port(opened, NUMBERS, tmp_path / "out")
+    result, text = port_source(NEIGHBOURS, NUMBERS, call)
     assert result.passed, result.left
-    text = (tmp_path / "out" / "net_paddle.py").read_text()
     assert "def backward(ctx, grad):" in text and "self.free = OwnBatchNorm1D(4" in text
     assert "def make_model():" in text and "paddle.nn.LeakyReLU(0.2)" in text
     assert ":make_model()'" in (tmp_path / "out" / "pair.py").read_text()

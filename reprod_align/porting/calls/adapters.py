@@ -733,15 +733,18 @@ def kl_div(input, target, reduction="mean", log_target=False):
     return loss if reduction == "none" else getattr(loss, reduction)()
 ''',
     "find_unique": '''
-def find_unique(x, return_inverse=False, return_counts=False):
-    """The sorted values of a tensor, which of them each element is, and how often each occurs."""
-    values, inverse, counts = paddle.unique(x, return_inverse=True, return_counts=True)
-    made = [values]
+def find_unique(x, return_inverse=False, return_counts=False, axis=None):
+    """The sorted values of a tensor, or slices along an axis; which each is, and how often each occurs."""
+    known = x.astype("int32") if x.dtype == paddle.bool else x  # the kernel knows no booleans
+    values, inverse, counts = paddle.unique(
+        known, return_inverse=True, return_counts=True, axis=axis
+    )
+    made = [values.astype(x.dtype)]
     if return_inverse:
-        made.append(inverse.reshape(x.shape))
+        made.append(inverse.reshape(x.shape) if axis is None else inverse)
     if return_counts:
         made.append(counts)
-    return tuple(made) if made[1:] else values
+    return tuple(made) if made[1:] else made[0]
 ''',
     "count_fans": '''
 def count_fans(weight):
@@ -906,14 +909,33 @@ def register_parametrization(layer, name, module):
         layer.register_forward_pre_hook(compute)
     return layer
 ''',
-    "reset_layer": '''
-def reset_layer(layer):
+    "redraw_parameters": '''
+def redraw_parameters(layer):
     """Draw a layer's parameters as PyTorch does when it makes one."""
-    weight, bias = layer.weight, layer.bias
-    inputs = weight.shape[0] if isinstance(layer, paddle.nn.Linear) else weight[0].size
-    paddle.nn.init.uniform_(weight, -(inputs**-0.5), inputs**-0.5)
-    if bias is not None:
-        paddle.nn.init.uniform_(bias, -(inputs**-0.5), inputs**-0.5)
+    norms = paddle.nn.LayerNorm, paddle.nn.GroupNorm, paddle.nn.layer.norm._BatchNormBase
+    weight = getattr(layer, "weight", None)
+    if isinstance(layer, norms):
+        draws = {"weight": paddle.nn.init.ones_, "bias": paddle.nn.init.zeros_}
+    elif isinstance(layer, paddle.compat.nn.MultiheadAttention):
+        draws = {"in_proj_bias": paddle.nn.init.zeros_, "out_proj.bias": paddle.nn.init.zeros_}
+        for name, one in layer.named_parameters():
+            if one.ndim == 2 and name != "out_proj.weight":
+                draws[name] = paddle.nn.init.xavier_uniform_
+    elif isinstance(layer, paddle.nn.Embedding):
+        draws = {"weight": paddle.nn.init.normal_}
+    else:
+        if isinstance(layer, paddle.nn.Linear):
+            width = weight.shape[0]
+        elif isinstance(layer, paddle.nn.Bilinear):
+            width = weight.shape[1]
+        else:  # a recurrent layer has no weight of that name
+            width = layer.hidden_size if weight is None else weight[0].size
+        for one in layer.parameters():
+            paddle.nn.init.uniform_(one, -(width**-0.5), width**-0.5)
+        return
+    for name, one in layer.named_parameters():
+        if name in draws:
+            draws[name](one)
 ''',
     "scale_rates": '''
 def scale_rates(groups, lr):
@@ -924,14 +946,6 @@ def scale_rates(groups, lr):
         {**one, "learning_rate": group.get("lr", lr) / rate} for one, group in zip(kept, groups)
     ]
     return {"learning_rate": rate, "parameters": scaled}
-''',
-    "reset_norm": '''
-def reset_norm(layer):
-    """Set a norm's weight to ones and its bias to zeros, as PyTorch does when it makes one."""
-    if layer.weight is not None:
-        paddle.nn.init.ones_(layer.weight)
-    if layer.bias is not None:
-        paddle.nn.init.zeros_(layer.bias)
 ''',
 }
 """functions that rows are written with"""

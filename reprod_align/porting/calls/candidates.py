@@ -22,7 +22,7 @@ from reprod_align.porting.calls.adapters import (
     write_inplace,
     write_variant,
 )
-from reprod_align.porting.calls.forms import list_forms, list_joint_forms, list_result_forms
+from reprod_align.porting.calls.forms import list_forms, list_result_forms
 from reprod_align.porting.calls.names import Scope, find_object, find_public
 from reprod_align.porting.calls.record import Fact
 from reprod_align.porting.calls.rows import UNTOUCHED, read_rows
@@ -251,12 +251,7 @@ class Proposer:
                 yield Candidate(slots.write_listed(name, False), slots.write_listed(name, True))
         for forms in list_forms(node, receiver, callee.fact):
             yield from self.list_candidates(callee, forms)
-        results = list_result_forms(callee.fact)
-        for one in list(self.list_candidates(callee)) if results else []:
-            text = one.text or self._write_plainly(callee, one.plain)
-            for form in results:
-                yield Candidate(form.format(text), form.format(one.trial), reserved=one.reserved)
-        for forms, form in list_joint_forms(node, receiver, callee.fact):
+        for forms, form in list_result_forms(node, callee.fact):
             for one in self.list_candidates(callee, forms):
                 text = one.text or self._write_plainly(callee, one.plain, forms)
                 yield Candidate(form.format(text), form.format(one.trial), reserved=one.reserved)

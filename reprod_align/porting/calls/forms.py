@@ -12,6 +12,7 @@ from reprod_align.porting.calls.values import RecordedCall
 import numpy as np
 
 _DEFAULT: Final = "{0}.astype(paddle.get_default_dtype())"
+_BOOLEAN: Final = '{0}.astype("bool")'
 _INTEGERS: Final = ("int64", "int32", "bool")
 _LARGEST: Final = 64  # forms of one call
 
@@ -36,8 +37,20 @@ def list_forms(node: ast.Call, receiver: ast.expr | None, fact: Fact) -> Iterato
     yield from found[:_LARGEST]
 
 
-def list_result_forms(fact: Fact) -> list[str]:
-    """Return in which forms a result may be written that is of another type than PyTorch's."""
+def list_result_forms(node: ast.Call, fact: Fact) -> Iterator[tuple[Forms, str]]:
+    """Yield in which forms a result may be written that is of another type than PyTorch's.
+
+    Each with forms of the arguments: a kernel that knows no booleans takes and gives integers.
+    """
+    results = _list_of_results(fact)
+    yield from (({}, one) for one in results)
+    if results == [_BOOLEAN]:
+        integers = {key: form for call in fact.calls for key, form in _list_booleans(node, call)}
+        if integers:
+            yield integers, _BOOLEAN
+
+
+def _list_of_results(fact: Fact) -> list[str]:
     import torch
 
     results = [call.result for call in fact.calls]
@@ -53,26 +66,15 @@ def list_result_forms(fact: Fact) -> list[str]:
     return [f"{kind.__name__}({{0}})"] if kind in (int, float, bool, tuple, list) else []
 
 
-def list_joint_forms(
-    node: ast.Call, receiver: ast.expr | None, fact: Fact
-) -> Iterator[tuple[Forms, str]]:
-    """Yield forms of a call's arguments with one of its result: for kernels that know no booleans."""
+def _list_booleans(node: ast.Call, call: RecordedCall) -> Iterator[tuple[int | str, str]]:
+    """Yield the arguments that are booleans, or ask for such, as integers."""
     import torch
 
-    results = [call.result for call in fact.calls if call.after is None]
-    if len(results) < len(fact.calls) or not all(
-        isinstance(one, torch.Tensor) and one.dtype == torch.bool for one in results
-    ):
-        return
-    forms: dict[int | str, str] = {}
-    for call in fact.calls:
-        for key, value in _list_given(node, call):
-            if value is torch.bool:
-                forms[key] = '"int64"'
-            elif isinstance(value, torch.Tensor) and value.dtype == torch.bool:
-                forms[key] = '{0}.astype("int64")'
-    if forms:
-        yield forms, '{0}.astype("bool")'
+    for key, value in _list_given(node, call):
+        if value is torch.bool:
+            yield key, '"int64"'
+        elif isinstance(value, torch.Tensor) and value.dtype == torch.bool:
+            yield key, '{0}.astype("int64")'
 
 
 _PLAIN: Final = (

@@ -151,8 +151,11 @@ class Slots:
                 texts[keyword.arg] = self._write(keyword.arg, value, False, variable)
                 trials[keyword.arg] = self._write(keyword.arg, value, True, variable)
         trials = {n: (texts[n] if is_literal(texts[n]) else t) for n, t in trials.items()}
+        held = self._hold(False)
+        if held == "super()" and not row.target.startswith("self."):
+            held = "self"
         try:
-            text, tried = fill(row, texts, self._hold(False)), fill(row, trials, self._hold(True))
+            text, tried = fill(row, texts, held), fill(row, trials, self._hold(True))
         except SyntaxError:
             return
         if text is not None and tried is not None:

@@ -341,7 +341,7 @@ class _Writer(Rewriter):
         callee = Callee(node, static, public, fact)
         for write in (self._write_super, self._write_next, self._write_question, self._write_choice,
                       self._write_unseen_method, self._write_context, self._unwrap, self._write_training,
-                      self._write_default_dtype,
+                      self._write_default_dtype, self._write_common,
                       self._choose, self._write_answer):  # fmt: skip
             made = write(callee)
             if made is not None:
@@ -412,6 +412,19 @@ class _Writer(Rewriter):
             return None
         texts = ", ".join(f"{word!r}: {one}" for word, one in sorted(names.items()))
         return [self.code.replace(node, f"{{{texts}}}[{self.render(node.args[1])}]")]
+
+    def _write_common(self, callee: Callee) -> Edits:
+        """Write a method that layers of several kinds have, where one row serves all of PyTorch's."""
+        node, kinds = callee.node, sorted(callee.fact.callees - {""})
+        targets = {tuple(row.target for row in read_rows().get(one, ())) for one in kinds}
+        if callee.public or len(targets) != 1 or () in targets or kinds[0].startswith("Tensor."):
+            return None
+        made = self._choose(replace(callee, public=kinds[0]))
+        if made is None or "" not in callee.fact.callees:
+            return made
+        assert isinstance(node.func, ast.Attribute)
+        own = f"hasattr({self.render(node.func.value)}, {node.func.attr!r})"
+        return [self.code.replace(node, f"({self.code.source(node)} if {own} else {made[0].text})")]
 
     def _write_training(self, callee: Callee) -> Edits:
         """Write the first of an optimizer or a schedule that never ran whose steps are PyTorch's."""

@@ -260,7 +260,8 @@ class _Gatherer:
                 lambda node: piece.whole or id(node) in self.taken or self._runs(module, node),
                 self.idle,
             )
-            for words in sorted(reads.first):
+            missing = module.list_missing(statement)
+            for words in sorted(reads.first - missing):
                 name = self.find_unit(module, words)
                 if key := self.require(module, name, is_called(name, statements)):
                     piece.first[self._bind(name, key)] = key
@@ -586,8 +587,11 @@ class _Gatherer:
 
     def _find_taken(self, key: _Key, name: str, statement: ast.stmt) -> _Key | None:
         """Return the key of what is in the file by a name, None if only the statement itself binds it."""
-        found, definition = self._find(self.pieces[key].definition.module, name)
+        module = self.pieces[key].definition.module
+        found, definition = self._find(module, name)
         if found not in self.pieces or definition is None or statement in definition.statements:
+            return None
+        if name in module.list_missing(statement):
             return None
         return found
 

@@ -78,6 +78,18 @@ class Module:
                 found[one.bound] = one
         return found
 
+    def list_missing(self, statement: ast.stmt) -> set[str]:
+        """Return the names that a `try` imports from what is not installed here."""
+        if not isinstance(statement, ast.Try):
+            return set()
+        found = (
+            Import(one.asname or one.name, self.resolve(node), one.name)
+            for node in ast.walk(statement)
+            if isinstance(node, ast.ImportFrom)
+            for one in node.names
+        )
+        return {one.bound for one in found if not _is_there(one)}
+
     def _has_bound(self, found: Import) -> bool:
         """Tell whether a name of the module is what an import would bind; False where it has not run."""
         held = vars(sys.modules[self.name]).get(found.bound) if self.name in sys.modules else None
