@@ -215,6 +215,26 @@ class ScalarOperand(Remedy):
                     yield case.draft.replace(node, f"(({left}) {self._OPERATORS[name]} ({right}))")
 
 
+_SPACES: Final = ("paddle.Tensor", "paddle.nn.functional")
+
+
+class ChangedInPlace(Remedy):
+    """Paddle's backward pass refuses a tensor that was changed in place after another call had kept it."""
+
+    def propose(self, case: Case) -> Iterable[Edit]:
+        """Leave tensors as they are wherever the result of such a call is what the draft reads."""
+        if not case.find(r"modified by an inplace operation"):
+            return
+        for node in case.draft.calls():
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            is_read = not isinstance(next(case.draft.parents(node), None), ast.Expr)
+            if is_read and name.endswith("_") and any(
+                find_object(f"{space}.{name[:-1]}") for space in _SPACES
+            ):  # fmt: skip
+                end = case.draft.replace(node.func, "").end
+                yield Edit(end - 1, end, "")
+
+
 REMEDIES: Final[Sequence[Remedy]] = (
     OtherCase(),
     MissingSubmodule(),
@@ -226,4 +246,5 @@ REMEDIES: Final[Sequence[Remedy]] = (
     PadRowLayer(),
     SlopeOfGivenInput(),
     GridOfGivenImage(),
+    ChangedInPlace(),
 )

@@ -46,6 +46,11 @@ CASES = {
         FORWARD.format("x.unsqueeze(0).permute(0, 2, 1)[:, paddle.to_tensor([3, 0, 0, 2])]"),
     ),
     remedies.ScalarOperand: _alike(FORWARD.format("x.div(0.5)")),
+    remedies.ChangedInPlace: (
+        _layered("self.layer = nn.Linear(6, 6)", "self.layer(x).exp().add(x).sin()")[0],
+        _layered("self.layer = nn.Linear(6, 6)", "self.layer(x).exp().add_(x).sin_()")[1],
+        NUMBERS,
+    ),
     remedies.PadRowFunction: _layered("self.weight = nn.Parameter(torch.ones(5, 3))",
         "nn.functional.embedding(x, self.weight, padding_idx=0)", inputs=IDS),
     remedies.PadRowLayer: _layered(

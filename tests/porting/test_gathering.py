@@ -370,6 +370,33 @@ class Net(Base):
 }
 
 
+CHOSEN = {
+    "choose.py": """
+import torch
+import torch.nn.functional as F
+
+def choose(name):
+    return {"gelu": F.gelu, "silu": F.silu}[name]
+
+def square(name):
+    return torch.square
+""",
+    "net.py": """
+import torch
+from .choose import choose, square
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return choose("gelu")(x) + square("")(x)
+""",
+}
+
+
+def test_functions_that_give_pytorch_s_functions_come_along(write_source: WriteSource) -> None:
+    made = gathered(write_source(CHOSEN))
+    assert "def choose(" in made.text and "def square(" in made.text
+
+
 def test_a_name_that_is_imported_where_it_is_installed_and_defined_else(
     write_source: WriteSource,
 ) -> None:

@@ -159,6 +159,94 @@ class Net(nn.Module):
         _X((7, 2)),
         "find_unique(x > 0, return_inverse=True, axis=0)",
     ),
+    "a model made for quantization": (
+        '''
+from torch.ao.quantization import DeQuantStub, QuantStub
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.quant, self.dequant, self.layer = QuantStub(), DeQuantStub(), nn.Linear(4, 4)
+        self.skip = nn.quantized.FloatFunctional()
+
+    def forward(self, x):
+        x = self.quant(x)
+        y = self.skip.add_relu(self.layer(x), x)
+        return self.dequant(self.skip.cat([self.skip.mul(x, y), y], dim=1))
+''',
+        _X((3, 4)),
+        "self.skip = FloatFunctional()",
+    ),
+    "a function whose keywords are in a dict": (
+        '''
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.options = nn.Linear(9, 4), dict(n_fft=16, hop_length=4, normalized=True)
+
+    def forward(self, x):
+        made = torch.stft(x, **self.options, window=torch.ones(16).to(x), return_complex=True)
+        made = torch.view_as_real(made)[..., 0].mT
+        return self.layer(made)
+''',
+        _X((2, 40)),
+        "stft(x, **self.options, ",
+    ),
+    "a table that is given": (
+        '''
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.waves = nn.Embedding.from_pretrained(torch.linspace(-1, 1, 24).view(6, 4).sin())
+        self.words = nn.Embedding.from_pretrained(torch.ones(6, 4), freeze=False, padding_idx=0)
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.layer(self.waves(x) + self.words(x))
+''',
+        np.array([[1, 3], [4, 1]]),
+        "embedding_from(paddle.ones(6, 4), freeze=False, padding_idx=0)",
+    ),
+    "a number divided by integers": (
+        '''
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = self.layer(x)
+        with torch.no_grad():
+            rank = (y >= y[:, :1]).sum(1) + 2
+            share = (1.0 / rank).mean()
+        return y, share
+''',
+        _X((3, 4)),
+        "(1.0 / rank.astype(paddle.get_default_dtype())).mean()",
+    ),
+    "a norm that is given its device by position": (
+        '''
+class Norm(nn.LayerNorm):
+    def __init__(self, shape, eps=1e-5, affine=True, bias=True, device=None, dtype=None):
+        super().__init__(shape, eps, affine, bias, device, dtype)
+
+    def forward(self, x):
+        args = x, self.normalized_shape, self.weight + 1, self.bias, self.eps
+        return nn.functional.layer_norm(*args)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.plain = Norm(4), nn.LayerNorm(4, 1e-5, True, True, None)
+
+    def forward(self, x):
+        return self.plain(x) + self.norm(x * x)
+''',
+        _X((3, 4)),
+        "super().__init__(shape, epsilon=eps, elementwise_affine=affine, bias=bias)",
+    ),
 }  # fmt: skip
 """a source, its input, and what stands in the port"""
 

@@ -19,7 +19,7 @@ def test_a_draft_is_mended_by_its_remedy_alone(remedy: type, tmp_path: Path) -> 
     assert not course.first.passed, "the draft has no fault"
     assert course.outcome.passed, course.outcome.problems
     assert names_of(course) == [remedy.__name__]
-    assert course.steps[0].diff.startswith("--- a/drafted_")
+    assert course.steps[0].diff.startswith("--- a/source_")
 
 
 def test_numbers_given_to_methods_that_change_their_tensor(tmp_path: Path) -> None:

@@ -122,6 +122,31 @@ class {name}(paddle.nn.Layer):
         self.register_buffer("weight", weight)
         self.reduction = reduction
 ''',
+    "torch.ao.nn.quantized.modules.functional_modules.FloatFunctional": '''
+class {name}(paddle.nn.Layer):
+    """Operations that a quantized model would do with integers, on floats."""
+
+    def add(self, x, y):
+        return x + y
+
+    def add_scalar(self, x, y):
+        return x + y
+
+    def add_relu(self, x, y):
+        return paddle.nn.functional.relu(x + y)
+
+    def mul(self, x, y):
+        return x * y
+
+    def mul_scalar(self, x, y):
+        return x * y
+
+    def matmul(self, x, y):
+        return x @ y
+
+    def cat(self, x, dim=0):
+        return paddle.concat(x, axis=dim)
+''',
     "torch.nn.LSTMCell": '''
 class {name}(paddle.nn.LSTMCell):
     """An LSTM cell that returns the hidden and the cell state, as PyTorch's does."""
@@ -597,6 +622,14 @@ def embedding_bag(
         kept = rows if padding_idx is None else rows[bag != padding_idx]
         made.append(getattr(paddle, mode)(kept, axis=0) if len(kept) else paddle.zeros_like(weight[0]))
     return paddle.stack(made)
+''',
+    "embedding_from": '''
+def embedding_from(embeddings, freeze=True, padding_idx=None):
+    """Return an embedding whose table is given."""
+    layer = paddle.nn.Embedding(*embeddings.shape, padding_idx=padding_idx)
+    layer.weight.set_value(embeddings.astype(layer.weight.dtype))
+    layer.weight.stop_gradient = freeze
+    return layer
 ''',
     "cross_entropy": '''
 def cross_entropy(input, target, ignore_index=-100, reduction="mean", label_smoothing=0.0, axis=-1):

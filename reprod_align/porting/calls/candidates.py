@@ -1,11 +1,10 @@
 """What could stand in a call's place, the simplest first, and the definitions that it may be written with."""
 
 import ast
-import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -26,7 +25,15 @@ from reprod_align.porting.calls.forms import list_forms, list_result_forms
 from reprod_align.porting.calls.names import Scope, find_object, find_public
 from reprod_align.porting.calls.record import Fact
 from reprod_align.porting.calls.rows import UNTOUCHED, read_rows
-from reprod_align.porting.calls.slots import RENAMED, Candidate, Forms, Render, Slots, is_starred
+from reprod_align.porting.calls.slots import (
+    RENAMED,
+    Candidate,
+    Forms,
+    Render,
+    Slots,
+    is_starred,
+    list_parameters,
+)
 from reprod_align.porting.calls.training import OPTIMIZERS
 from reprod_align.porting.calls.trial import prove
 
@@ -301,7 +308,9 @@ class Proposer:
         yield from _rename_arguments(slots, callee)
         if public in VARIANTS:
             yield from self._exchange(slots, rows, self._definitions.vary(public), "Own")
-        if is_layer and rows:  # a variant, where the layer itself does not serve
+        if rows and (
+            is_layer or is_starred(node)
+        ):  # a variant; a function with PyTorch's arguments
             yield from (
                 replace(one, reserved=public in RESERVED) for one in self._adapt(slots, public)
             )
@@ -411,20 +420,8 @@ def _rename_arguments(slots: Slots, callee: Callee) -> Iterator[Candidate]:
     compat = "paddle.compat" + public.removeprefix("torch")
     if find_object(compat) is not None:
         yield _name_callee(slots, compat)
-    target, signature = find_target(public), _list_parameters(public)
+    target, signature = find_target(public), list_parameters(public)
     if target and signature and not slots.starred:
         named = slots.name_arguments(signature)
         if named:
             yield Candidate(f"{target}({named[0]})", f"{target}({named[1]})")
-
-
-@cache
-def _list_parameters(public: str) -> tuple[str, ...]:
-    """Return the names of a function's parameters, none where they are not known or of any number."""
-    try:
-        found = list(inspect.signature(find_object(public)).parameters.values())
-    except (TypeError, ValueError):
-        return ()
-    if any(one.kind is one.VAR_POSITIONAL for one in found):
-        return ()
-    return tuple(one.name for one in found)

@@ -1,8 +1,10 @@
 """The arguments of a call, written into what could stand in its place."""
 
 import ast
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from types import MappingProxyType
 from typing import Any, Final
@@ -124,11 +126,16 @@ class Slots:
     def fill(self, row: ApiRow) -> Iterator[Candidate]:
         """Yield a row's code with the arguments."""
         names, positions = list(row.arguments), self.node.args
-        if row.star is None and (self.starred or len(positions) > len(names)):
-            return
         dropped: tuple[str, ...] = DROPPED
         if isinstance(find_object(row.name), type):  # a layer is made in the default dtype
             dropped = (*DROPPED, "dtype")
+        if row.star is None:
+            further = list_parameters(row.name)[len(names) : len(positions)]
+            if self.starred or len(positions) > len(names) + len(further):
+                return
+            if not set(further) <= set(dropped):
+                return
+            positions = positions[: len(names)]
         if not {k.arg for k in self.node.keywords if k.arg not in dropped} <= set(names):
             return
         texts: dict[str, str] = {}
@@ -177,6 +184,18 @@ class Slots:
                     value = self._write(keyword.arg, keyword.value, trial, variable)
                     found.append(f"{name}={value}")
         return ", ".join(texts), ", ".join(trials)
+
+
+@cache
+def list_parameters(public: str) -> tuple[str, ...]:
+    """Return the names of a function's parameters, none where they are not known or of any number."""
+    try:
+        found = list(inspect.signature(find_object(public)).parameters.values())
+    except (TypeError, ValueError):
+        return ()
+    if any(one.kind is one.VAR_POSITIONAL for one in found):
+        return ()
+    return tuple(one.name for one in found)
 
 
 def is_starred(node: ast.Call) -> bool:

@@ -330,7 +330,8 @@ def _try(
         return False
     if function is None:
         return True
-    note_gradients(call, function)
+    with _set_default_dtype(call):
+        note_gradients(call, function)
     return _check_gradients(trial, slots, space, call, nearly)
 
 
@@ -345,12 +346,26 @@ def operates(fact: Fact, sign: str, left: str = "{0}", right: str = "{1}") -> bo
     plain = eval(f"lambda a, b: a {sign} b")
     text = f"{left.format('a', 'b')} {sign} {right.format('a', 'b')}"
     for call in fact.calls:
-        with torch.no_grad():
+        with _set_default_dtype(call), torch.no_grad():
             call.result = plain(*call.arguments)
-        found = _try(text, text, dict(zip("ab", call.arguments, strict=True)), {}, call, plain)
+        operands = dict(zip("ab", call.arguments, strict=True))
+        found = _try(text, text, operands, {}, call, plain)
         if found is not True:
             return found is None
+        if _rounds(text, operands, call):
+            return False
     return True
+
+
+def _rounds(text: str, operands: dict[str, Any], call: RecordedCall) -> bool:
+    """Tell whether Paddle makes float32 of integers on the way, where PyTorch takes the default dtype."""
+    import paddle
+
+    noted: list[None] = []
+    values = {name: to_paddle(value) for name, value in operands.items()}
+    with _set_default_dtype(call, lambda: noted.append(None)), paddle.no_grad():
+        eval(text, {"paddle": paddle, **values})
+    return bool(noted)
 
 
 def reads(fact: Fact, text: str) -> bool:
@@ -427,24 +442,34 @@ def _read_made(made: Any, space: dict[str, Any], call: RecordedCall) -> Any:
 
 
 @contextmanager
-def _set_default_dtype(call: RecordedCall) -> Iterator[None]:
-    """Work as PyTorch's side did: with its default dtype, and in the run with float64 for float32."""
+def _set_default_dtype(
+    call: RecordedCall, note: Callable[[], None] = lambda: None
+) -> Iterator[None]:
+    """Work as PyTorch's side did: with its default dtype, and in the run with float64 for float32.
+
+    note: is called where Paddle asks for float32, or makes it of integers.
+    """
     from reprod_align.backends.paddle.calls import float32_requests
 
     import paddle
+    import torch
 
-    kept, dtype = paddle.get_default_dtype(), str(call.default_dtype).removeprefix("torch.")
+    dtype = str(call.default_dtype).removeprefix("torch.")
+    kept, kept_in_torch = paddle.get_default_dtype(), torch.get_default_dtype()
     try:
         with ExitStack() as stack:
             if dtype == "float64" and call.widened:
-                stack.enter_context(float32_requests(lambda: None, True))
+                stack.enter_context(float32_requests(note, True))
             if isinstance(call.result, Built):
                 paddle.set_default_dtype("float64")  # in which a layer runs afterwards
             elif call.default_dtype is not None:
                 paddle.set_default_dtype(dtype)
+            if call.default_dtype is not None:
+                torch.set_default_dtype(call.default_dtype)
             yield
     finally:
         paddle.set_default_dtype(kept)
+        torch.set_default_dtype(kept_in_torch)
 
 
 def _bind(node: ast.Call, call: RecordedCall) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from types import FrameType
+from types import BuiltinFunctionType, FrameType, FunctionType
 from typing import Any
 
 from reprod_align.explain.code import dotted
@@ -146,7 +146,7 @@ class Executed:
 
     places: frozenset[Place] = frozenset()
     handling: frozenset[Place] = frozenset()
-    """those that were given or returned a tensor, a layer or a class of layers"""
+    """those that were given or returned a tensor, a layer, a class of layers, or a function of PyTorch's"""
     _lines: dict[str, list[int]] = field(default_factory=dict)
 
     def __contains__(self, place: Place) -> bool:
@@ -162,6 +162,12 @@ class Executed:
         return any(first <= line <= last for line in self._lines.get(file, ()))
 
 
+def _is_torch_function(value: FunctionType | BuiltinFunctionType) -> bool:
+    """Tell whether a function is PyTorch's; those of its core belong to a class in place of a module."""
+    home = value.__module__ or getattr(getattr(value, "__self__", None), "__module__", None) or ""
+    return home.partition(".")[0] == "torch"
+
+
 def list_executed(work: Callable[[], object]) -> Executed:
     """Return the functions of Python files that are called while `work` runs."""
     torch = sys.modules.get("torch")
@@ -175,6 +181,8 @@ def list_executed(work: Callable[[], object]) -> Executed:
             return True
         if isinstance(value, partial):
             value = value.func
+        if isinstance(value, FunctionType | BuiltinFunctionType):
+            return _is_torch_function(value)
         if isinstance(value, type) and layer is not None:
             return issubclass(value, layer)
         if type(value) in (list, tuple):
