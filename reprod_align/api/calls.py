@@ -593,6 +593,11 @@ NAMES: Final[Mapping[str, str]] = {
     "torch.optim.Optimizer": "paddle.optimizer.Optimizer",
     "torch.distributions.Distribution": "paddle.distribution.Distribution",
     "torch.utils.data.SequentialSampler": "paddle.io.SequenceSampler",
+    **{f"torch.nn.modules.{theirs}": f"paddle.nn.layer.{ours}" for theirs, ours in {
+        "activation": "activation", "batchnorm": "norm", "conv": "conv", "dropout": "common",
+        "instancenorm": "norm", "linear": "common", "loss": "loss", "normalization": "norm",
+        "pooling": "pooling", "rnn": "rnn",
+    }.items()},
     **{f"torch.{one}": repr(one) for one in (
         "strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc",
     )},

@@ -370,6 +370,40 @@ class Net(Base):
 }
 
 
+SCRIPTED = {
+    "pick.py": """
+from dataclasses import dataclass
+from typing import Optional
+import torch
+
+@dataclass(init=False)
+class Pick:
+    rows: torch.Tensor
+    weight: Optional[torch.Tensor] = None
+
+    def __init__(self, rows: torch.Tensor, weight: Optional[torch.Tensor] = None):
+        self.rows = rows
+        self.weight = weight
+
+Pick = torch.jit.script(Pick)
+""",
+    "net.py": """
+import torch
+from .pick import Pick
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return Pick(x * 2).rows
+""",
+}
+
+
+def test_what_is_scripted_runs_as_it_is_written(write_source: WriteSource) -> None:
+    source = write_source(SCRIPTED)
+    inputs = (torch.ones(1, 4).numpy(),)
+    assert draft.rehearse(source, inputs, gathered(source).text) == ""
+
+
 CHOSEN = {
     "choose.py": """
 import torch

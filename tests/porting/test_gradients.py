@@ -2,8 +2,8 @@
 
 import ast
 
-from reprod_align.porting.calls import record, trial, values
-from tests.porting.conftest import PortSource
+from reprod_align.porting.calls import draft, record, trial, values
+from tests.porting.conftest import PortSource, WriteSource
 from tests.porting.drafts import NUMBERS
 
 import numpy as np
@@ -184,3 +184,26 @@ def test_a_derived_batch_norm_computes_in_its_input_s_dtype(port_source: PortSou
     assert result.verdict == "faithful", result.left
     assert "return batch_norm_in_dtype(x, " in text
     assert '"Half" not in name_type(x)' in text and "* hardsigmoid_in_dtype(x)" in text
+
+
+TIED = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.cell, self.last = nn.Linear(6, 6), nn.GRUCell(6, 6), nn.Linear(6, 6)
+        self.last.weight = self.first.weight
+        self.norm = nn.BatchNorm1d(6)
+
+    def forward(self, x):
+        x = self.first(x)
+        return self.last(self.norm(self.cell(x.tanh(), x)))
+"""
+
+
+def test_a_layer_s_gradients_are_those_of_its_call_alone(write_source: WriteSource) -> None:
+    made = draft.write_draft(write_source(TIED), NUMBERS, TIED)
+    assert made.unproven == ()

@@ -247,6 +247,27 @@ class Net(nn.Module):
         _X((3, 4)),
         "super().__init__(shape, epsilon=eps, elementwise_affine=affine, bias=bias)",
     ),
+    "an activation that is found by its name": (
+        '''
+def find_activation(name):
+    kinds = [
+        kind for kind in vars(torch.nn.modules.activation).values()
+        if isinstance(kind, type) and issubclass(kind, torch.nn.Module)
+    ]
+    return next(kind for kind in kinds if kind.__name__.lower() == name)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.act = nn.Linear(4, 4), find_activation("silu")()
+
+    def forward(self, x):
+        return self.act(self.layer(x))
+''',
+        _X((3, 4)),
+        "vars(paddle.nn.layer.activation).values()",
+    ),
 }  # fmt: skip
 """a source, its input, and what stands in the port"""
 

@@ -5,13 +5,14 @@ import traceback
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from reprod_align.backends import replace_attribute
 from reprod_align.explain.code import Code
 from reprod_align.model.backward import Projection
 from reprod_align.model.side import Inputs, ModelFailure
@@ -123,6 +124,12 @@ def _record(code: Code, source: Source, inputs: Inputs) -> tuple[CallRecorder, s
     return recorder, failure
 
 
+def _run_unscripted() -> AbstractContextManager[None]:
+    """Leave functions and classes as they are written, which a port does too: scripted ones are not noted."""
+    torch = sys.modules["torch"]
+    return replace_attribute(torch.jit, "script", lambda held, *_, **__: held)
+
+
 def _read_outputs(trace: Trace) -> dict[str, Any]:
     return {name: leaf.array for name, leaf in trace.calls[0].outputs.items()}
 
@@ -147,8 +154,9 @@ def _run(
         path = Path(folder, "gathered.py")
         path.write_text(text, encoding="utf-8")
         try:
-            load(name, path)
-            model = source.make_model(name)
+            with _run_unscripted():
+                load(name, path)
+                model = source.make_model(name)
             note(model)
             side = torch_side(model)
             stir_weights(side)  # a norm's ones would hide what it does with its weight

@@ -81,7 +81,7 @@ def note_runs(layers: dict[int, tuple[Any, Built]]) -> Iterator[None]:
                 _detach(keywords),
                 _detach(result),
                 _read_state(layer),
-                _differentiate(layer, arguments, result),
+                _differentiate(layer, _name_fields(given, arguments), _detach(keywords)),
                 tuple(n for n, one in layer.named_parameters() if not one.requires_grad),
             )
             layers[id(layer)][1].runs.append(run)
@@ -123,10 +123,11 @@ def _read_state(layer: Any) -> dict[str, np.ndarray[Any, Any]]:
     return {name: one.detach().numpy().copy() for name, one in layer.state_dict().items()}
 
 
-def _differentiate(layer: Any, arguments: Any, result: Any) -> dict[str, Any]:
+def _differentiate(layer: Any, arguments: Any, keywords: Any) -> dict[str, Any]:
     """Return the gradients of a call's parameters and arguments, where they are known.
 
-    They are not where it changed its input in place, and where the model takes none.
+    They are not where it changed its input in place, and where the model takes none. The call is repeated on
+    copies of its arguments, since these may depend on each other, or on a parameter that is tied.
     """
     import torch
 
@@ -136,10 +137,15 @@ def _differentiate(layer: Any, arguments: Any, result: Any) -> dict[str, Any]:
     leaves = {
         n: one for n, one in (given | dict(layer.named_parameters())).items() if one.requires_grad
     }
+    kept = {name: one.clone() for name, one in layer.named_buffers()}
     try:
-        found = differentiate(result, list(leaves.values()))
+        found = differentiate(layer.forward(*arguments, **_detach(keywords)), list(leaves.values()))
     except RuntimeError:  # a function of the user's own, or a kernel without a backward pass
         return {}
+    finally:
+        with torch.no_grad():
+            for name, one in layer.named_buffers():
+                one.copy_(kept[name])
     return {name: found[id(one)] for name, one in leaves.items() if id(one) in found}
 
 
@@ -160,6 +166,14 @@ def _detach(value: Any, made: dict[int, Any] | None = None) -> Any:
     if isinstance(value, dict):
         return {name: _detach(one, made) for name, one in value.items()}
     return value
+
+
+def _name_fields(value: Any, original: Any) -> Any:
+    """Return copies as the original is: packed sequences are a named tuple."""
+    if not isinstance(original, tuple):
+        return value
+    parts = [_name_fields(*both) for both in zip(value, original, strict=True)]
+    return type(original)(*parts) if hasattr(original, "_fields") else tuple(parts)
 
 
 def gives_the_same(made: Any, built: Built, graded: bool = True, nearly: bool = True) -> bool:
