@@ -268,6 +268,23 @@ class Net(nn.Module):
         _X((3, 4)),
         "vars(paddle.nn.layer.activation).values()",
     ),
+    "items that a mask chooses, or none": (
+        '''
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        total = torch.relu(x).sum(1)
+        total[torch.where(total == 0)] = 1
+        far = x.clone()
+        far[torch.where(x > 1e9)] = 0.0
+        return self.layer(far) / total.unsqueeze(1)
+''',
+        np.array([[1.0, 2, -3, 4], [-1, -2, -3, -4], [0.5, 1, 1, 2]]),
+        "total[total == 0] = 1",
+    ),
 }  # fmt: skip
 """a source, its input, and what stands in the port"""
 

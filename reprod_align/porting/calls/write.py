@@ -635,7 +635,16 @@ class _Writer(Rewriter):
             return [self._set_rate(node, owner, self.render(node.value))]
         if fact is None or not isinstance(target, ast.Subscript):
             return None
+        mask = self._find_mask(target.slice)
+        if mask is not None and isinstance(node.value, ast.Constant):
+            return [*self.edit(target.value), self.code.replace(target.slice, self.render(mask))]
         return self._put_items(node, target, fact, lambda: self.render(node.value))
+
+    def _find_mask(self, index: ast.expr) -> ast.expr | None:
+        """Return the mask of `x[torch.where(mask)] = 0`: Paddle refuses its places where there are none."""
+        if not isinstance(index, ast.Call) or len(index.args) != 1 or index.keywords:
+            return None
+        return index.args[0] if self.scope.name(index.func) == "torch.where" else None
 
     def _put_items(
         self, node: ast.stmt, target: ast.Subscript, fact: Fact, write_value: Callable[[], str]
