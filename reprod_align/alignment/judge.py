@@ -6,7 +6,7 @@ from dataclasses import replace
 from operator import eq
 
 from reprod_align.alignment.audit import describe_differences
-from reprod_align.alignment.batches import compare_batches, takes_time
+from reprod_align.alignment.batch_stage import compare_batches, takes_time
 from reprod_align.alignment.comparing import FAINT, Pass, compare_pass
 from reprod_align.alignment.details import (
     add_gradients,

@@ -173,7 +173,8 @@ def _list_stock_dropouts(port: Side, lone: Collection[str]) -> Iterator[str]:
     known: set[str] = set()
     for name in sorted(lone):
         layer: Any = modules.get(name)
-        is_stock = type(modules.get(parent(name))).__module__.startswith("paddle.")
+        home = type(modules.get(parent(name))).__module__
+        is_stock = home.startswith(f"{PORT.framework}.")
         form = ".".join("0" if part.isdigit() else part for part in name.split("."))
         rate = getattr(layer, "p", None)
         if rate and "Dropout" in type(layer).__name__ and is_stock and form not in known:

@@ -3,8 +3,9 @@
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, Literal, cast
 
 from reprod_align.base.console import tell
 from reprod_align.explain.code import Edit
@@ -14,7 +15,7 @@ from reprod_align.explain.trials import BUDGETS, Files
 from reprod_align.mending.bench import Bench, Fault, MakeGiven, MakePort, Outcome, list_homes
 from reprod_align.mending.proof import Proof, find_failing, list_seen, prove
 from reprod_align.mending.result import Mend, Mended, make_patch
-from reprod_align.mending.search import Search, find_edit, find_step
+from reprod_align.mending.search import WIDE, Search, find_edit, find_step
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs
 from reprod_align.pair import PairSpec, make_pair, with_arguments_of
@@ -23,6 +24,10 @@ from reprod_align.report import Finding, Report, Suggestion
 _MOST = 12  # edits
 _AIMS = 3  # findings that are tried, of those that differ first
 _FURTHER = 0.5  # of the time for one of them is left to the others where it has none
+_NEAR = 0.5  # of the time for an edit that mends goes to the likeliest ones
+Look = Literal["near", "step", "far"]
+"""for the edit that mends a fault among the likeliest; for one of its two mistakes; among all others"""
+_LOOKS: Final[Sequence[Look]] = ("near", "step", "far")
 
 
 @dataclass
@@ -41,24 +46,27 @@ class Course:
     """whether there was any source to edit"""
     tried: int = 0
     """edits"""
-    in_vain: dict[tuple[Fault, bool], int] = field(default_factory=dict)
-    """a fault, and whether it was looked at throughout -> how many edits there were when none was found"""
+    in_vain: dict[tuple[Fault, Look], int] = field(default_factory=dict)
+    """a fault, and what was looked for -> how many edits there were when none was found"""
+    near: dict[Fault, int] = field(default_factory=dict)
+    """a fault -> how many of the likeliest edits were tried with the texts as they are"""
     open: Fault | None = None
     """what the edits from `stands` on mend one mistake of, with another one left"""
     stands: int = 0
     """how many edits stay whatever becomes of those"""
 
-    def may_try(self, fault: Fault, throughout: bool, again: bool) -> bool:
+    def may_try(self, fault: Fault, look: Look, again: bool) -> bool:
         """Tell whether an edit was never looked for, or, again, whether there are more edits since."""
-        failed = self.in_vain.get((fault, throughout))
+        failed = self.in_vain.get((fault, look))
         return failed is None if not again else failed is not None and failed < len(self.mends)
 
     def take_back(self, files: Files) -> None:
         """Take out the edits that stand on trial: the other mistake was not found."""
         assert self.open is not None
         del self.mends[self.stands :], self.edits[self.stands :]
-        self.in_vain |= dict.fromkeys(((self.open, False), (self.open, True)), self.stands)
+        self.in_vain |= {(self.open, look): self.stands for look in _LOOKS}
         self.open, self.texts = None, {}
+        self.near.clear()
         for file, edit in self.edits:
             self.texts = files.splice(self.texts, file, edit)
 
@@ -118,15 +126,15 @@ def _mend_all(bench: Bench, first: Report) -> Course:
 def _mend_any(bench: Bench, course: Course, report: Report, before: Outcome) -> bool:
     """Find an edit for one of the findings; tell whether there is any.
 
-    First each is looked for in the first stage that differs, then throughout; then again, with the edits
-    that have come since, for those for which none was found.
+    First the likeliest edits of each are tried, then for two mistakes behind one value, throughout, then
+    all other edits; then again, with the edits that have come since, for those for which none was found.
     """
     ran, wide = bench.watch(course.texts), None
-    for again in (False, True):
-        if _mend_one(bench, course, report, before, ran, False, again):
-            return True
-        wide = wide or bench.judge(course.texts, throughout=True)
-        if _mend_one(bench, course, report, wide, ran, True, again):
+    for again, look in product((False, True), _LOOKS):
+        if look == "step":
+            wide = wide or bench.judge(course.texts, throughout=True)
+        told = wide if look == "step" and wide else before
+        if _mend_one(bench, course, report, told, ran, look, again):
             return True
     return False
 
@@ -137,37 +145,57 @@ def _mend_one(
     report: Report,
     before: Outcome,
     ran: Ran,
-    throughout: bool,
+    look: Look,
     again: bool,
 ) -> bool:
     """Find an edit for the first finding that has one; tell whether there is any."""
     aims = [one for one in _list_aims(report, before, course.open)
-            if course.may_try(one[1], throughout, again)]  # fmt: skip
-    look, most = (find_step, len(aims)) if throughout else (find_edit, _AIMS)
+            if course.may_try(one[1], look, again)]  # fmt: skip
     seconds, spent = BUDGETS["fix"].seconds, 0.0
-    all_seconds = seconds if throughout else (1 + _FURTHER) * seconds
-    for finding, fault, scope in _find_scopes(bench, course, report, aims[:most], ran):
+    all_seconds = seconds
+    if look != "step":
+        aims, share = aims[:_AIMS], _NEAR if look == "near" else 1 - _NEAR
+        seconds, all_seconds = share * seconds, share * (1 + _FURTHER) * seconds
+    for finding, fault, scope in _find_scopes(bench, course, report, aims, ran):
         if spent >= all_seconds:
             break
-        search = look(
+        search = _search(
+            look,
             bench,
-            course.texts,
-            scope,
-            fault,
+            course,
+            (finding, fault, scope),
             before,
-            course.mended,
-            _read_edit(finding),
-            course.seen,
             min(seconds, all_seconds - spent),
         )
         course.tried += search.tried
         spent += search.seconds
         if search.found is None:
-            course.in_vain[fault, throughout] = len(course.mends)
+            course.in_vain[fault, look] = len(course.mends)
+            if look == "near":
+                course.near[fault] = search.tried
             continue
         _keep(bench, course, search, finding, fault)
         return True
     return False
+
+
+def _search(
+    look: Look,
+    bench: Bench,
+    course: Course,
+    aim: tuple[Finding, Fault, Scope],
+    before: Outcome,
+    seconds: float,
+) -> Search:
+    """Look for an edit for a finding with the texts as they are."""
+    finding, fault, scope = aim
+    known = _read_edit(finding)
+    given = (bench, course.texts, scope, fault, before, course.mended, known, course.seen, seconds)
+    if look == "step":
+        return find_step(*given)
+    if look == "near":
+        return find_edit(*given, most=WIDE)
+    return find_edit(*given, start=course.near.get(fault, 0))
 
 
 def _find_scopes(
@@ -213,8 +241,10 @@ def _keep(bench: Bench, course: Course, search: Search, finding: Finding, fault:
     elif course.open is None:
         course.stands = len(course.mends)
     course.open = fault if search.moves else None
+    course.near.clear()
     if search.moves:  # what `find_edit` could not see may be all that is left
-        course.in_vain.pop((fault, False), None)
+        for look in ("near", "far"):
+            course.in_vain.pop((fault, look), None)
     course.texts = bench.files.apply(course.texts, trial)
     course.edits.append((trial.file, one.edit))
     course.mends.append(

@@ -7,7 +7,7 @@ pair's judgement takes. What it turns down would not have mended the fault; what
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -15,8 +15,10 @@ from typing import Any
 from reprod_align.alignment.comparing import compare_pass
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.counterparts import PinnedRun
+from reprod_align.alignment.locating.experiment import Experiment
 from reprod_align.alignment.locating.fault import Fault as Place
 from reprod_align.alignment.locating.faults import find_backward_faults, list_differences
+from reprod_align.alignment.locating.lines import LineFinder
 from reprod_align.alignment.locating.pinning import ReferencePins, run_pinned
 from reprod_align.alignment.pair_models import pair_models
 from reprod_align.alignment.runner import Runner
@@ -51,16 +53,17 @@ class Probe:
     known: Known
     noise: float = 0.0
     """of the outputs, relative"""
+    finder: LineFinder | None = None
+    """of the calls at which the differences begin, for `may_move`"""
+    met: frozenset[int] = frozenset()
+    """PyTorch's calls there that the port as it is meets"""
 
     def may_mend(self, texts: Texts) -> bool:
         """Tell whether any of the differences is gone with these texts, as far as can be told."""
         try:
-            with self.bench.port_with(texts) as port, ExitStack() as stack:
-                stack.enter_context(port.working("float64", self.bench.widened, at_rest=True))
-                if port.describe().tensors != self.runner.pairing.paddle.tensors:
+            with self._runner_with(texts) as runner:
+                if runner is None:
                     return True  # no value is known for a new one, or of its new shape
-                runner = replace(self.runner, port=port, moved=set())
-                runner.load_port()
                 pins = ReferencePins(self.run.counterparts, self.run.reference, constants=False)
                 back = self.stage == "backward"
                 trace = runner.run_port(False, "all", pins=pins, backward=back)
@@ -74,6 +77,33 @@ class Probe:
             return False
         except Exception:  # other modules, other tensors: the pair's judgement tells
             return True
+
+    def may_move(self, texts: Texts) -> bool:
+        """Tell whether with these texts the port meets a call of PyTorch's that it did not meet.
+
+        So it is where an edit mends the first of two mistakes that lead to one value.
+        """
+        if self.finder is None:
+            return True
+        try:
+            with self._runner_with(texts) as runner:
+                return runner is None or not self.finder.find_met(runner) <= self.met
+        except (NotAppliedError, ModelFailure):
+            return False
+        except Exception:  # as above
+            return True
+
+    @contextmanager
+    def _runner_with(self, texts: Texts) -> Iterator[Runner | None]:
+        """Yield what runs the port that these texts make; None if it has other tensors."""
+        with self.bench.port_with(texts) as port, ExitStack() as stack:
+            stack.enter_context(port.working("float64", self.bench.widened, at_rest=True))
+            if port.describe().tensors != self.runner.pairing.paddle.tensors:
+                yield None
+                return
+            runner = replace(self.runner, port=port, moved=set())
+            runner.load_port()
+            yield runner
 
 
 def _list_faults(run: PinnedRun, stage: str, noise: float) -> list[Place]:
@@ -123,9 +153,17 @@ class WeightsProbe:
 
 
 def make_probe(
-    bench: Bench, texts: Texts, fault: Fault, before: Outcome, lacks_tie: bool = False
+    bench: Bench,
+    texts: Texts,
+    fault: Fault,
+    before: Outcome,
+    lacks_tie: bool = False,
+    finds_calls: bool = False,
 ) -> Probe | RunProbe | WeightsProbe | None:
-    """Return the quick look at a fault that shows in eval mode or before; None where there is none."""
+    """Return the quick look at a fault that shows in eval mode or before; None where there is none.
+
+    finds_calls: which calls of PyTorch's the port meets is wanted too.
+    """
     if fault[0] == "weights" and bench.pair.copy_weights:
         with bench.port_with(texts) as port:
             return WeightsProbe(bench, port.describe(), lacks_tie)
@@ -146,8 +184,13 @@ def make_probe(
                 return None
             run, _ = run_pinned(runner, done)
             found = _list_faults(run, fault[0], done.outputs_noise)
-            known = {fault.key: fault.residue for fault in found}
-            return Probe(fault[0], bench, runner, run, known, done.outputs_noise) if known else None
+            known = {one.key: one.residue for one in found}
+            noise = done.outputs_noise
+            probe = Probe(fault[0], bench, runner, run, known, noise)
+            if finds_calls and fault[0] == "forward":
+                finder = LineFinder(runner, False, run, found, Experiment(runner, False, run))
+                probe = replace(probe, finder=finder, met=finder.find_met())
+            return probe if known else None
     except (NotAppliedError, ModelFailure, ReprodError):
         return None
 
@@ -165,6 +208,8 @@ class Search:
     """whether the fault is not gone but begins further on: another edit must follow"""
 
 
+WIDE = 250
+"""the likeliest edits: of the statements nearest to a finding, and what PyTorch says"""
 _MORE = 120  # runs after an edit that mends a fault and uncovers another: one may mend it alone
 _MORE_IN_TRAIN = 400
 """runs after an edit with which eval mode agrees and train mode does not: a summand behind a dropout"""
@@ -180,12 +225,15 @@ def find_edit(
     known: Suggestion | None = None,
     seen: Sequence[Inputs] = (),
     seconds: float = BUDGETS["fix"].seconds,
+    start: int = 0,
+    most: int = BUDGETS["fix"].runs,
 ) -> Search:
     """Look for the first edit with which the fault is gone.
 
     before: the outcome with `texts`. mended: faults that may not come back. known: the edit that `align`
     has found, which is tried early. seen: further batches on which the fault must be gone too. seconds:
-    of a processor, for each copy of this process.
+    of a processor, for each copy of this process. start: how many edits were tried before. most: the
+    number of edits after which the search ends.
     """
     probe = make_probe(bench, texts, fault, before, bool(scope.ties))
 
@@ -194,13 +242,12 @@ def find_edit(
         outcome = bench.judge(task[1]) if looks else Outcome()
         return task[0], outcome, time.process_time()
 
-    budget = BUDGETS["fix"]
-    found = _try_edits(bench, texts, scope, before, known, work, budget.runs)
+    found = _try_edits(bench, texts, scope, before, known, work, start, BUDGETS["fix"].runs)
     first: Trial | None = None
     other: Trial | None = None
     fewest = math.inf  # faults behind one that raises: what lets it run in a wrong way adds its own
-    last, spent = budget.runs, 0.0
-    number = -1
+    last, spent = math.inf, 0.0
+    number = start - 1
     for number, answer in found:
         tell(f"{fault[1]}: edit {number + 1}")
         if answer is not None:
@@ -208,7 +255,7 @@ def find_edit(
             if outcome.mends(before, fault, mended) and _holds(bench, texts, trial, fault, seen):
                 # train mode was not judged before: what differs there may be this edit's doing
                 if outcome.passed or not outcome.agrees_in_eval or before.agrees_in_eval:
-                    return Search(trial, number + 1, spent)
+                    return Search(trial, number + 1 - start, spent)
                 if first is None:
                     first, last = trial, min(last, number + _MORE_IN_TRAIN)
             uncovered = len(outcome.faults)
@@ -217,13 +264,9 @@ def find_edit(
                 fewest = 0 if before.ran else uncovered
             if spent > seconds:
                 break
-        if number >= last:
+        if number >= (last if first or other else most - 1):
             break
-    return Search(first or other, number + 1, spent)
-
-
-_WIDE = 250
-"""runs of a search throughout: the edits of the statements nearest to a finding, and what PyTorch says"""
+    return Search(first or other, number + 1 - start, spent)
 
 
 def find_step(
@@ -244,11 +287,15 @@ def find_step(
     pass, what a training step changes is not looked at. Other arguments: as there.
     """
 
+    probe = make_probe(bench, texts, fault, before, bool(scope.ties), finds_calls=True)
+
     def work(task: tuple[Trial, Texts]) -> tuple[Trial, Outcome, float]:
-        return task[0], bench.judge(task[1], throughout=True), time.process_time()
+        looks = not isinstance(probe, Probe) or probe.may_move(task[1])
+        outcome = bench.judge(task[1], throughout=True) if looks else Outcome()
+        return task[0], outcome, time.process_time()
 
     number, spent = -1, 0.0
-    for number, answer in _try_edits(bench, texts, scope, before, known, work, _WIDE):
+    for number, answer in _try_edits(bench, texts, scope, before, known, work, 0, WIDE):
         tell(f"{fault[1]}: edit {number + 1}, throughout")
         if answer is not None:
             trial, outcome, spent = answer
@@ -268,17 +315,19 @@ def _try_edits(
     before: Outcome,
     known: Suggestion | None,
     work: Callable[[tuple[Trial, Texts]], Any],
+    start: int,
     most: int,
 ) -> Iterator[tuple[int, Any]]:
-    """Yield the number of each of the `most` likeliest edits, and what `work` says of it."""
+    """Yield the number of each of the `most` likeliest edits from `start` on, and what `work` says of it."""
     given = None if known is None else _make_trial(bench, texts, known)
 
     def list_most() -> Iterator[tuple[Trial, Texts]]:
         every = list_texts(bench.files, scope, texts, raises=not before.ran)
-        return islice(_list_with(given, every, bench, texts), most)
+        return islice(_list_with(given, every, bench, texts), start, most)
 
     patience = BUDGETS["fix"].limit_run(bench.seconds)
-    return try_in_order(list_most, work, bench.use_one_thread, patience)
+    answers = try_in_order(list_most, work, bench.use_one_thread, patience)
+    yield from ((start + number, answer) for number, answer in answers)
 
 
 def _list_with(

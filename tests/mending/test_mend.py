@@ -61,7 +61,8 @@ def test_an_edit_on_trial_is_taken_back_once(
         steps.append(fault)
         return Search(None, 1, 0.0) if texts else Search(first, 1, 0.0, moves=True)
 
-    monkeypatch.setattr("reprod_align.mending.mend.find_edit", lambda *given: Search(None, 1, 0.0))
+    nothing = Search(None, 1, 0.0)
+    monkeypatch.setattr("reprod_align.mending.mend.find_edit", lambda *given, **limits: nothing)
     monkeypatch.setattr("reprod_align.mending.mend.find_step", find_step)
     found = mend(path)
     assert not found.passed and found.edits == () and found.patch == "" and found.texts == {}

@@ -97,10 +97,7 @@ class Given:
 
 def derive_batches(inputs: Inputs, accepts: Accepts, examples: int = FEW) -> Iterator[Batch]:
     """Yield further batches that the reference accepts; most hold at most so many examples."""
-    named = isinstance(inputs, Mapping)
-    arrays: dict[InputKey, Array] = {}
-    arrays.update(inputs if isinstance(inputs, Mapping) else enumerate(inputs))
-    given = Given(arrays, find_batch(arrays), named)
+    given = _read(inputs)
     cut = _cut_one(given, accepts) if examples == 1 else None
     if cut is not None:
         yield from _derive_short(given, cut, accepts)
@@ -112,8 +109,31 @@ def derive_batches(inputs: Inputs, accepts: Accepts, examples: int = FEW) -> Ite
         moved = _move(few, accepts)
     yield from moved
     yield from _change_all_values(few, moved, accepts)
-    yield from _change_lengths(few, _count_elements(arrays), accepts)
+    yield from _change_lengths(few, _count_elements(given.arrays), accepts)
     yield from _offer(_change_surroundings(few.make("")), accepts)
+
+
+def _read(inputs: Inputs) -> Given:
+    """Return inputs by name or position, as they are given."""
+    arrays: dict[InputKey, Array] = {}
+    arrays.update(inputs if isinstance(inputs, Mapping) else enumerate(inputs))
+    return Given(arrays, find_batch(arrays), isinstance(inputs, Mapping))
+
+
+def list_others(inputs: Inputs) -> Iterator[Inputs]:
+    """Yield the batch with other values and another length, a longer one first; then with other values alone.
+
+    The reference need not run on any of them.
+    """
+    given = _read(inputs)
+    for length, axes in _list_sequences(given):
+        longer, shorter = length + (length + 1) // 2, -(-length // 2)
+        for wanted in (longer, shorter):
+            resized = replace(given, arrays=resize(given.arrays, axes, wanted))
+            yield from (
+                one.inputs for one in islice(_change_values(resized, "moved", (spread,)), 1)
+            )
+    yield from (one.inputs for one in _change_values(given, "moved", (spread, mirror)))
 
 
 @dataclass(frozen=True)

@@ -163,12 +163,13 @@ class _Search:
         return Difference("value", *consumers, True, consumers[1], made, place)
 
     def _passes_alone(self, call: Operation, value: Array) -> bool:
-        """Tell whether a call gives a value that it takes, such as a dropout in eval mode, in Paddle alone.
+        """Tell whether a call of the port returns a value as it came, and no call of PyTorch's does so.
 
-        Where a call of PyTorch's does so too, it is not this one that was given another value.
+        A dropout in eval mode is such a call. If PyTorch has one here too, both are right, and the wrong
+        value is handed to what follows. If it has none, the wrong value was handed to this call.
         """
-        in_paddle = any(is_same(value, one) for one in call.inputs)
-        return in_paddle and not any(
+        returns_it = any(is_same(value, one) for one in call.inputs)
+        return returns_it and not any(
             self._taken_by(one).find_equal(value)
             and KnownValues(one.outputs, self._relative).find_equal(value)
             for one in self._ours

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from reprod_align.alignment.lines.construction import find_argument
 from reprod_align.alignment.lines.divergence import Difference
 from reprod_align.alignment.lines.graph import are_equal
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun
+from reprod_align.alignment.locating.elsewhere import run_elsewhere
 from reprod_align.alignment.locating.fault import Fault
 from reprod_align.alignment.locating.faults import find_backward_faults, list_differences
 from reprod_align.alignment.locating.pinning import run_again
@@ -195,7 +197,9 @@ class Experiment:
 
         def mends(task: tuple[Trial, dict[str, str]]) -> tuple[bool, float]:
             began = time.process_time()
-            return self._mends(task[1], classes, fault, known), time.process_time() - began
+            found = self._mends(task[1], classes, fault, known)
+            found = found and self._mends_elsewhere(task[1], classes, fault)
+            return found, time.process_time() - began
 
         answers = try_in_order(list_most, mends, self._use_one_thread, patience)
         try:
@@ -239,6 +243,29 @@ class Experiment:
                 return others <= self._list_keys(self.run, other)
         except (NotAppliedError, ModelFailure):
             return False
+
+    def _mends_elsewhere(
+        self, texts: dict[str, str], classes: Sequence[type], fault: Fault
+    ) -> bool:
+        """Tell whether a fault is gone with these texts on another batch too, if it shows on one."""
+        if self._elsewhere is None:
+            return True
+        runner, run = self._elsewhere
+        known = self._list_keys(run, fault.stage)
+        if fault.key not in known:
+            return True
+        try:
+            with overlaid(self.files.loaded, texts, classes):
+                made = run_again(runner, self.training, run, backward=fault.stage == "backward")
+        except ModelFailure:
+            return False
+        keys = self._list_keys(made, fault.stage, fault.residue)
+        return fault.key not in keys and keys <= known
+
+    @cached_property
+    def _elsewhere(self) -> tuple[Runner, PinnedRun] | None:
+        """What runs both sides on another batch, and the port's run there; None if there is none."""
+        return run_elsewhere(self.runner, self.training)
 
     # ------------------------------------------------- values that modules hold
 

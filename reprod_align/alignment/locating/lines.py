@@ -16,6 +16,7 @@ from reprod_align.alignment.lines.divergence import (
     find_mask_maker,
     is_scaling,
 )
+from reprod_align.alignment.lines.graph import KnownValues
 from reprod_align.alignment.lines.origin import describe_difference, find_origin
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Which
 from reprod_align.alignment.locating.experiment import Experiment
@@ -97,6 +98,23 @@ class LineFinder:
         condition = find_decision(lines.paddle) if known and lines.paddle is not None else ""
         decided = f"`{condition}` decides it" if condition else ""
         return replace(lines, words=". ".join(filter(None, [lines.words, decided])))
+
+    def find_met(self, port: Runner | None = None) -> frozenset[int]:
+        """Return which of PyTorch's calls in the code at fault give values that the port's calls give too.
+
+        port: runs a port whose code was edited; None: the one in which the faults were found. Raises
+        ModelFailure if the edited one does.
+        """
+        ours, theirs = self._traces
+        if port is not None:
+            theirs = run_again(port, self._training, self._run, wanted=self._wanted[1]).port
+        relative = _RELATIVE[self._runner.dtype]
+        given = KnownValues((made for one in theirs.operations for made in one.outputs), relative)
+        return frozenset(
+            number
+            for number, one in enumerate(ours.operations)
+            if one.outputs and all(map(given.knows, one.outputs))
+        )
 
     def _find(self, fault: Fault) -> Lines:
         scope, place = self._scopes[id(fault)], fault.place

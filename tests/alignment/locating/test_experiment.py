@@ -205,6 +205,19 @@ def align_summand(tmp_path: Path) -> Report:
     return align(reference.Net(), port.Net(), {"x": np.ones((1, 3, 6))})
 
 
+def test_an_edit_that_fits_the_given_length_alone_is_not_offered(tmp_path: Path) -> None:
+    """PyTorch multiplies by the length, by a function that Paddle lacks: 4.0 is right for length 4."""
+    torch_text = REFERENCE.replace("h = self.mix(h) + x", "h = h * torch.sym_int(h.shape[1]) + x")
+    port_text = PORT.replace("h = self.mix(h) + x", "h = h * 2.0 + x")
+    reference = load(tmp_path / "experiment_reference.py", torch_text)
+    port = load(tmp_path / "experiment_port.py", port_text)
+    x = np.random.default_rng(0).normal(size=(2, 4, 6))
+    report = align(reference.Net(), port.Net(), {"x": x})
+    line = port_text.splitlines().index("        h = h * 2.0 + x") + 1
+    assert report.findings[0].edit is None
+    assert str(report.findings[0].paddle_line).endswith(f":{line}")
+
+
 def test_nothing_is_said_where_no_edit_mends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from reprod_align import align
-from reprod_align.alignment import batches
-from reprod_align.alignment.batches import Trials, compare_batches
+from reprod_align.alignment import batch_stage
+from reprod_align.alignment.batch_stage import Trials, compare_batches
 from reprod_align.alignment.batches.derive import Batch
 from reprod_align.alignment.comparing import compare_pass
 from reprod_align.report import Report
@@ -122,7 +122,7 @@ def test_a_fault_that_the_batch_does_not_show_is_found_and_said_where(fault: str
 def test_a_model_whose_runs_take_time_shows_each_fault_with_one_example(
     fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "_SLOW", 0)
+    monkeypatch.setattr(batch_stage, "_SLOW", 0)
     _, theirs, ours = FAULTS[fault]
     report = judge(theirs, ours or (lambda model, ids, x: x.mean(1, keepdim=True)))
     assert report.verdict == "diverges" and len(report.findings) == 1, report
