@@ -1,8 +1,10 @@
 """How many faults `fix` repairs: those planted in the suite's pairs, and those of the zoo's published ports.
 
-    python -m benchmarks.fixing suite OUT.json [--sample N] [--seed N] [--seconds N]
-    python -m benchmarks.fixing zoo   OUT.json [--sample N] [--seed N] [--seconds N]
+    python -m benchmarks.fixing suite OUT.json [--sample N] [--seed N] [--seconds N] [--search N]
+    python -m benchmarks.fixing zoo   OUT.json [--sample N] [--seed N] [--seconds N] [--search N]
     python -m benchmarks.fixing table OUT.json
+
+Of the suite's faults those count that stand in the source of a port: see `stands_in_source`.
 
 A sample is drawn by the seed, as evenly over the kinds (suite: families; zoo: tables) as their sizes allow.
 Each fault has its own process and a limit of processor time. A case that has its row in OUT.json is left
@@ -23,8 +25,9 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import FunctionType
 from typing import Any, Literal
 
 import pipeline  # noqa: F401  (quietens the frameworks)
@@ -33,7 +36,9 @@ from examples.zoo.mending import load_faults
 from examples.zoo.results import GOOD, load
 from examples.zoo.tables import BY_KEY
 from reprod_align import align, fix
+from reprod_align.explain.trials import BUDGETS
 from reprod_align.mending.result import Mend, Mended
+from tests.pairs.case import Case
 from tests.pairs.families import CASES
 
 Outcome = Literal["repaired", "unproven", "not repaired", "the plant", "no source", "broken"]
@@ -41,6 +46,8 @@ _PLANTING = ("tests/pairs/plant.py", "tests/pairs/case.py", "examples/zoo/", "be
 """files that state and plant faults: an edit there is none of the port"""
 _FAMILIES = "tests/pairs/"
 """files that hold ports and plant faults in them"""
+_OUTSIDE = {"damage", "change_weights", "port", "eps", "pad"}
+"""what the suite calls changes of weights, and what a right constructor is given"""
 _MARGIN = 3.0  # times the seconds: `fix` ends of itself
 
 
@@ -72,6 +79,8 @@ class Work:
 def main(words: Sequence[str]) -> int:
     """Run the command; exit 0 if every fault of the sample has a row."""
     options = parse(words)
+    if options.search:
+        BUDGETS["fix"] = replace(BUDGETS["fix"], seconds=options.search)
     rows = _load(options.out)
     if options.what != "table":
         every = list_suite() if options.what == "suite" else list_zoo()
@@ -95,13 +104,47 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--sample", type=int, default=0, help="how many are drawn; 0: all")
     parser.add_argument("--seed", type=int, default=26)
     parser.add_argument("--seconds", type=float, default=400, help="of a processor, for one fault")
+    parser.add_argument(
+        "--search", type=float, help="likewise, for one search for an edit; fewer repair less"
+    )
     return parser.parse_args(words)
 
 
 def list_suite() -> list[Work]:
-    """Return the planted faults of the suite."""
+    """Return the planted faults of the suite that stand in a port's source."""
     return [Work(name, name.partition("/")[0], lambda case=case: _make_case(case))
-            for name, case in CASES.items() if case.culprits]  # fmt: skip
+            for name, case in CASES.items() if case.culprits and stands_in_source(case)]  # fmt: skip
+
+
+def stands_in_source(case: Case) -> bool:
+    """Tell whether a fault stands in code that the port runs, so that an edit of it can mend the port.
+
+    That is a method that replaces the right one, another class, or a loss or an optimizer of its own. It is
+    none where the suite changes a right port once it is made (its weights, a setting, a layer of it), or
+    gives a right constructor, loss or optimizer another number.
+    """
+    given: Mapping[str, Any] = getattr(case.build, "keywords", {})
+    if given.keys() & _OUTSIDE:
+        return False
+    if "change" in given:
+        return _replaces_method(given["change"])
+    makers = [value for name, value in given.items() if name.startswith("paddle_")]
+    return not makers or any(map(_is_written_out, makers))
+
+
+def _replaces_method(change: Any) -> bool:
+    """Tell whether one of the changes of a port that are made together replaces a method."""
+    held = [cell.cell_contents for cell in getattr(change, "__closure__", None) or ()]
+    made = change.__qualname__.partition(".")[0]
+    if made == "both":
+        return any(_replaces_method(one) for several in held for one in several)
+    return made in ("forward", "override")
+
+
+def _is_written_out(maker: Any) -> bool:
+    """Tell whether a function holds nothing but functions: else its numbers come from outside."""
+    held = [cell.cell_contents for cell in getattr(maker, "__closure__", None) or ()]
+    return isinstance(maker, FunctionType) and all(map(callable, held))
 
 
 def _make_case(case: Any) -> tuple[Any, Callable[[], Any], Any, Mapping[str, Any]]:

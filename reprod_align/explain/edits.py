@@ -400,7 +400,7 @@ def give_argument(site: Site) -> Iterator[Text]:
     """An argument that the table of APIs gives such a call, or a variable under its own name."""
     for call in site.walk(ast.Call):
         named, text = {one.arg: one for one in call.keywords}, site.text(call)
-        last = dotted(call.func).rpartition(".")[2] or getattr(call.func, "attr", "")
+        last = _last_name(call)
         for name, value in _list_known_arguments(PORT.framework).get(last, ()):
             if name in named:
                 yield named[name].value, value
@@ -412,6 +412,11 @@ def give_argument(site: Site) -> Iterator[Text]:
             for name in site.names[:_MANY]:
                 if name.isidentifier() and name not in {*used, *named} and name in taken:
                     yield call, _add_argument(text, call, f"{name}={name}")
+
+
+def _last_name(call: ast.Call) -> str:
+    """Return what a call calls, without what holds it: "dense" of `self.dense(x)`."""
+    return dotted(call.func).rpartition(".")[2] or getattr(call.func, "attr", "")
 
 
 @cache
@@ -429,7 +434,7 @@ def _list_known_arguments(port: Framework) -> Mapping[str, Sequence[tuple[str, s
             )
             for call in ast.walk(ast.parse(text)):
                 if isinstance(call, ast.Call):
-                    last = dotted(call.func).rpartition(".")[2] or getattr(call.func, "attr", "")
+                    last = _last_name(call)
                     for one in call.keywords:
                         if one.arg and _is_plain(one.value):
                             found.setdefault(last, {})[one.arg, ast.unparse(one.value)] = None
@@ -609,7 +614,7 @@ def exchange_function(site: Site) -> Iterator[Text]:
 def exchange_repeats(site: Site) -> Iterator[Text]:
     """The whole is repeated in place of each element, or the other way round: heads, beams, masks."""
     for call in site.walk(ast.Call):
-        last = dotted(call.func).rpartition(".")[2] or getattr(call.func, "attr", "")
+        last = _last_name(call)
         *holder, repeats = [site.text(one) for one in call.args] or [""]
         start = site.text(call.func).removesuffix(last)
         if last == "tile" and call.args and isinstance(call.args[-1], (ast.List, ast.Tuple)):
@@ -624,6 +629,20 @@ def exchange_repeats(site: Site) -> Iterator[Text]:
                 for after in range(4):
                     listed = ", ".join([*["1"] * axis.value, repeats, *["1"] * after])
                     yield call, f"{start}tile({', '.join([*holder, f'[{listed}]'])})"
+
+
+def drop_foreign_call(site: Site) -> Iterator[Text]:
+    """A call that the reference makes nowhere in its function is one too many."""
+    donors = [one for one in (site.donor, *site.others) if one is not None]
+    theirs = {_last_name(node) for one in donors for node in ast.walk(one)
+              if isinstance(node, ast.Call)}  # fmt: skip
+    for node in site.walk(ast.Call) if donors else ():
+        if _last_name(node) not in theirs:
+            own = node.func.value if isinstance(node.func, ast.Attribute) else None
+            if own is not None and (not dotted(own) or dotted(own) in site.names):
+                yield node, site.text(own)
+            elif node.args:
+                yield node, site.text(node.args[0])
 
 
 def drop_call(site: Site) -> Iterator[Text]:
@@ -901,6 +920,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "setting": set_argument,
     "reference": follow_reference,
     "definition": define_first,
+    "foreign-call": drop_foreign_call,
     "unread": use_unread,
     "missing-call": add_call,
     "missing-statement": add_statement,

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from benchmarks.fixing import takes_plant_out
+from benchmarks.fixing import stands_in_source, takes_plant_out
 from reprod_align.mending.result import Mend
+from tests.pairs.families import CASES
 
 import pytest
 
@@ -52,3 +53,23 @@ def test_in_the_suite_only_what_a_layer_runs_is_the_port(
 def test_what_builds_the_zoo_is_no_port() -> None:
     edit = Mend("name", "/somewhere/examples/zoo/pair.py", 1, "a", "b", "forward", "net", "", 1.0)
     assert takes_plant_out(edit)
+
+
+@pytest.mark.parametrize(
+    ("name", "stands"),
+    [
+        ("mlp/mlp: activation left out", True),  # a forward
+        ("encoder/TorchStock: no scale", True),  # a method
+        ("norms/norms: unbiased variance", True),  # a class
+        ("training/loss: softmax twice", True),
+        ("mlp/mlp: LayerNorm epsilon 1e-12", False),  # a layer put into the port
+        ("encoder/TorchStock: eps 1e-12", False),  # a setting of a layer that is made
+        ("mlp/mlp: frozen head weight", False),
+        ("mlp/mlp weights: square Linear not transposed", False),
+        ("bert/query untransposed", False),
+        ("bert/eps 1e-5", False),  # an argument of a right class
+        ("training/loss: sum for mean", False),  # a number that a right loss is made with
+    ],
+)
+def test_of_the_suite_only_faults_in_a_ports_source_count(name: str, stands: bool) -> None:
+    assert stands_in_source(CASES[name]) is stands

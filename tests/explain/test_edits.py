@@ -53,6 +53,10 @@ CASES = {
     "condition": ("if a < b: pass", "", {}, "condition", "if a >= b: pass"),
     "condition, turned round": ("if a: pass", "", {}, "condition", "if not a: pass"),
     "condition, one branch": ("y = a if c else b", "", {}, "condition", "y = b"),
+    "a call that the reference makes nowhere": (
+        "y = P.roll(f(x), 1)", "z = f(h)", {}, "foreign-call", "y = f(x)"),
+    "a method that the reference calls nowhere": (
+        "y = f(x.roll(1))", "z = f(h)", {"names": ["x"]}, "foreign-call", "y = f(x)"),
     "surplus call": ("y = F.relu(x)", "", {}, "surplus", "y = x"),
     "surplus method": ("y = x.abs()", "", {}, "surplus", "y = x"),
     "surplus argument": ("y = f(x, axis=1)", "", {}, "surplus", "y = f(x)"),

@@ -8,7 +8,7 @@ they hide; a call in between may hide the right places by other numbers.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -70,15 +70,17 @@ def find_difference(
     consumers: Consumers,
     relative: float,
     taken: Sequence[Array] = (),
+    elsewhere: Container[str] = (),
 ) -> Difference | None:
     """Return where the port's code begins to differ, None if nothing tells.
 
     ours, theirs: the calls inside one module, in order. expected: the value that is due, as the
     reference has it and as the port would; wrong: what the port has. consumers: who takes it,
     PyTorch's and Paddle's: a child module's call, or the return statement. taken: what PyTorch's module
-    is given, of which its own calls may use nothing.
+    is given, of which its own calls may use nothing. elsewhere: PyTorch's modules whose counterparts the
+    port calls in other code: they lack nowhere.
     """
-    return _Search(ours, theirs, relative, taken).explain(wrong, expected, consumers)
+    return _Search(ours, theirs, relative, taken, elsewhere).explain(wrong, expected, consumers)
 
 
 class _Search:
@@ -88,7 +90,9 @@ class _Search:
         theirs: Sequence[Operation],
         relative: float,
         taken: Sequence[Array] = (),
+        elsewhere: Container[str] = (),
     ) -> None:
+        self._elsewhere = elsewhere
         self._ours = write_out([one for one in ours if one.name != RETURN])
         self._theirs = [one for one in theirs if one.name != RETURN]
         self._relative = relative
@@ -149,7 +153,8 @@ class _Search:
         place = _position(consumers[1], wrong)
         due = self._maker_of_ours(expected)
         due = due if due is None else due.whole or due
-        if due is not None and not self._is_made(due, self._made_before(consumers[1])):
+        called = due is not None and due.child is not None and due.child[0] in self._elsewhere
+        if due is not None and not (called or self._is_made(due, self._made_before(consumers[1]))):
             lacking = self._taken_by(due).knows(wrong)
             how: How = "lacking" if lacking else "value"
             taker = consumers[1]

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Final
 
 from reprod_align.alignment.lines.divergence import Difference
 from reprod_align.alignment.lines.graph import is_same
@@ -196,6 +197,14 @@ def _quote(operation: Operation | None) -> str:
 
 def _bare(text: str) -> str:
     return re.sub(r"\W|paddle|torch", "", text)
+
+
+MEANT: Final[Mapping[str, str]] = {
+    "mask-sense": "the mask is inverted",
+    "mask": "a mask is not handed on, or does not hide",
+    "unpacking": "the values that are unpacked here are exchanged",
+}
+"""kind of an edit -> what was wrong without it, whatever the calls around it say"""
 
 
 def describe_edit(edit: Suggestion) -> str:

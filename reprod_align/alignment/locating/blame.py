@@ -8,7 +8,6 @@ does to a gradient. No fault hides another, and no fault is inherited.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from reprod_align.alignment.comparing import (
     WHOLE_ROUNDING,
@@ -20,7 +19,7 @@ from reprod_align.alignment.comparing import (
     outputs_are_float32,
 )
 from reprod_align.alignment.findings import Findings, give_lines
-from reprod_align.alignment.lines.origin import describe_edit
+from reprod_align.alignment.lines.origin import MEANT, describe_edit
 from reprod_align.alignment.locating.counterparts import PinnedRun
 from reprod_align.alignment.locating.experiment import Experiment
 from reprod_align.alignment.locating.explain import find_cause
@@ -51,7 +50,6 @@ from reprod_align.causes import explain_draws
 from reprod_align.explain.edits import ROWS
 from reprod_align.explain.scope import find_owner
 from reprod_align.model.source import SourceLine
-from reprod_align.model.source.parsing import STATEMENTS, find_innermost
 from reprod_align.model.trace import LeafPair, Trace, is_mask
 from reprod_align.report import Finding, Suggestion
 from reprod_align.report.finding import FindingKind, name_place
@@ -226,8 +224,11 @@ def _rank_causes(guess: str, lines: Lines, edit: Suggestion | None) -> str:
     An edit with which the fault is gone leaves of the calls what is said of its own line. Numbers that
     one mistake makes another may make as well: only one that the table of APIs knows leads.
     """
-    words = lines.words if edit is None or _is_of(lines.paddle, edit) else ""
-    shown = words or (describe_edit(edit) if edit is not None else "")
+    words = lines.words if edit is None or _is_beside(lines.paddle, edit) else ""
+    shown = words
+    if edit is not None:
+        shown = MEANT.get(edit.kind) or words or describe_edit(edit)
+    shown = "" if shown in guess else shown
     if split_references(guess)[1]:
         causes = [guess, shown]
     else:
@@ -271,16 +272,6 @@ def _is_beside(place: SourceLine | str | None, edit: Suggestion) -> bool:
     file, _, line = str(place or "").rpartition(":")
     own = str(SourceLine(edit.file, edit.line, edit.before)).rpartition(":")[0]
     return file == own and abs(int(line) - edit.line) <= 1
-
-
-def _is_of(place: SourceLine | None, edit: Suggestion) -> bool:
-    """Tell whether a line is of the statement that an edit changes, or next to one that it adds."""
-    adds = edit.after.count("\n") > edit.before.count("\n")
-    statement = find_innermost(edit.file, edit.line, STATEMENTS)
-    if place is None or adds or statement is None:
-        return _is_beside(place, edit)
-    same_file = Path(place.file).resolve() == Path(edit.file).resolve()
-    return same_file and statement.lineno <= place.line <= (statement.end_lineno or 0)
 
 
 def _name_kind(fault: Fault) -> FindingKind:

@@ -237,13 +237,26 @@ class LineFinder:
             if None not in pair:
                 given = [leaf.array for leaf in scope.ours.inputs.values()]
                 found = find_difference(
-                    ours, theirs, target.expected, target.wrong, pair, relative, given
+                    ours,
+                    theirs,
+                    target.expected,
+                    target.wrong,
+                    pair,
+                    relative,
+                    given,
+                    self._list_called_elsewhere(theirs),
                 )
                 if found is not None:
                     return found
         hands_mask = fault.kind == "mask" or "mask" in fault.where
         moved = fault.place != fault.calls.paths and hands_mask
         return self._find_mask(fault, scope, theirs) if moved else None
+
+    def _list_called_elsewhere(self, theirs: Sequence[Operation]) -> set[str]:
+        """Return PyTorch's modules whose counterparts the port calls, but not in this code."""
+        names = self._run.counterparts.names
+        inside = {names.get(one.child[0]) for one in theirs if one.child is not None}
+        return set(names.values()) - inside
 
     def _find_mask(
         self, fault: Fault, scope: CallPair, theirs: Sequence[Operation]

@@ -11,8 +11,6 @@ from typing import Any, Final
 from reprod_align.model.source import SourceLine
 
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
-STATEMENTS: Final = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr, ast.Assert)
-"""statements that hold no other ones"""
 _ASSIGNMENTS: Final = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 _REGISTER: Final = (
     "add_sublayer", "add_module", "register_module", "add_parameter", "register_parameter",

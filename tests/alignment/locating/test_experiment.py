@@ -197,6 +197,82 @@ def test_a_forward_from_elsewhere_is_edited_and_its_module_named(tmp_path: Path)
     assert (found.torch_name, found.paddle_name) == ("", "")
 
 
+NORMED_BEFORE = """\
+import torch
+from torch import nn
+
+
+class Embeddings(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(9, 6)
+        self.norm = nn.LayerNorm(6)
+
+    def forward(self, ids):
+        return self.norm(self.words(ids) * 2.0)
+
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(6, 5)
+
+    def forward(self, h):
+        return torch.tanh(self.out(h))
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embeddings, self.encoder = Embeddings(), Encoder()
+
+    def forward(self, ids):
+        return self.encoder(self.embeddings(ids))
+"""
+NORMED_AFTER = """\
+import paddle
+from paddle import nn
+
+
+class Embeddings(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(9, 6)
+
+    def forward(self, ids):
+        return paddle.roll(self.words(ids) * 2.0, 1, -1)
+
+
+class Encoder(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.out = nn.LayerNorm(6), nn.Linear(6, 5)
+
+    def forward(self, h):
+        return paddle.tanh(self.out(self.norm(h)))
+
+
+class Net(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.embeddings, self.encoder = Embeddings(), Encoder()
+
+    def forward(self, ids):
+        return self.encoder(self.embeddings(ids))
+"""
+
+
+def test_a_layer_that_the_port_calls_in_another_module_is_not_said_to_lack(tmp_path: Path) -> None:
+    reference = load(tmp_path / "experiment_reference.py", NORMED_BEFORE)
+    port = load(tmp_path / "experiment_port.py", NORMED_AFTER)
+    ids = np.random.default_rng(0).integers(0, 9, (3, 4))
+    found = align(reference.Net(), port.Net(), {"ids": ids}).findings[0]
+    lines = NORMED_AFTER.splitlines()
+    line = next(at for at, text in enumerate(lines, 1) if "roll" in text)
+    assert str(found.paddle_line).endswith(f":{line}"), found
+    assert "self.norm" not in found.cause
+
+
 def align_summand(tmp_path: Path) -> Report:
     """Return the report of the pair with the fault "a summand"."""
     right, wrong, _ = FAULTS["a summand"]
