@@ -107,7 +107,7 @@ def _report(
     lines, reason = [], comparison.reason
     for result in comparison.results:
         lines.append(f"{one_line(result.key)}: ")
-        for method, value in _statistics(result, methods, threshold).items():
+        for method, value in _list_statistics(result, methods, threshold).items():
             ok = value <= threshold
             lines.append(f"\t{method} diff: check passed: {ok}, value: {value}")
             if not ok and not reason:
@@ -119,7 +119,9 @@ def _report(
     return [*lines, make_closing_line(reason)], reason
 
 
-def _statistics(result: KeyResult, methods: Sequence[str], threshold: float) -> dict[str, float]:
+def _list_statistics(
+    result: KeyResult, methods: Sequence[str], threshold: float
+) -> dict[str, float]:
     """Return the numbers to show for a key: inf where they alone would let a failed key pass."""
     hidden = dict.fromkeys(methods, math.inf)
     if result.difference is None:

@@ -79,33 +79,33 @@ class SharedRandom:
 
     def uniform(self, shape: Shape) -> Float64:
         """Return the next float64 of `shape` from [0, 1)."""
-        return np.asarray(self._next(_UNIFORM).random(shape))
+        return np.asarray(self._make_next(_UNIFORM).random(shape))
 
     def normal(self, shape: Shape) -> Float64:
         """Return the next float64 of `shape` from the standard normal distribution."""
-        return np.asarray(self._next(_NORMAL).standard_normal(shape))
+        return np.asarray(self._make_next(_NORMAL).standard_normal(shape))
 
     def integers(self, low: int, high: int, shape: Shape) -> Int64:
         """Return the next int64 of `shape` from [low, high)."""
-        return np.asarray(self._next(_INTEGERS).integers(low, high, shape))
+        return np.asarray(self._make_next(_INTEGERS).integers(low, high, shape))
 
     def permutation(self, n: int) -> Int64:
         """Return the numbers 0 to n - 1 in the next random order, int64 (n,)."""
-        return self._next(_PERMUTATION).permutation(n)
+        return self._make_next(_PERMUTATION).permutation(n)
 
     def dropout_mask(self, shape: Shape, p: float) -> Float64:
         """Return the next mask: 0 with probability `p`, else 1 / (1 - p); float64 of `shape`."""
         uniform = self.uniform(shape)
         return bernoulli(uniform, 1.0 - p) / (1.0 - p) if p < 1.0 else np.zeros(shape)
 
-    def _next(self, purpose: int) -> np.random.Generator:
+    def _make_next(self, purpose: int) -> np.random.Generator:
         self._call += 1
-        return _generator(self._seed, purpose, *self._when, self._call - 1)
+        return _make_generator(self._seed, purpose, *self._when, self._call - 1)
 
 
 def epoch_order(length: int, seed: int, epoch: int) -> list[int]:
     """Return the order in which `length` examples are visited in `epoch`, the same in both frameworks."""
-    order: list[int] = _generator(seed, _ORDER, epoch).permutation(length).tolist()
+    order: list[int] = _make_generator(seed, _ORDER, epoch).permutation(length).tolist()
     return order
 
 
@@ -125,7 +125,7 @@ def exponential(uniform: Float64, rate: float = 1.0) -> Float64:
 def multinomial(draws: Draws, weights: Float64, samples: int, replacement: bool) -> Int64:
     """Draw `samples` indices per row of `weights` ((K,) or (B, K), not normalised): int64 (..., samples)."""
     if replacement:
-        return _inverse_cdf(weights, draws.uniform((*weights.shape[:-1], samples)))
+        return _invert_cdf(weights, draws.uniform((*weights.shape[:-1], samples)))
     with np.errstate(divide="ignore", invalid="ignore"):
         # a race: the k-th finisher is the k-th index drawn without replacement
         finish = exponential(draws.uniform(weights.shape)) / weights
@@ -145,14 +145,14 @@ def leading(values: Float64, count: int, axis: int, largest: bool, tied: float =
     return np.take(order, range(count), axis=axis)
 
 
-def _inverse_cdf(weights: Float64, uniform: Float64) -> Int64:
+def _invert_cdf(weights: Float64, uniform: Float64) -> Int64:
     cumulated = np.cumsum(weights, axis=-1).reshape(-1, weights.shape[-1])
     targets = uniform.reshape(len(cumulated), -1) * cumulated[:, -1:]  # below the total
     found = [np.searchsorted(*row, side="right") for row in zip(cumulated, targets, strict=True)]
     return np.stack(found).reshape(uniform.shape)
 
 
-def _generator(*key: int) -> np.random.Generator:
+def _make_generator(*key: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(key)))
 
 
@@ -200,7 +200,7 @@ class KeyedDraws:
 
     def _begin(self, shape: Shape) -> tuple[tuple[CallKey, int], np.random.Generator]:
         """Note a draw; return its key, and the generator that is its alone."""
-        place = self._paired_place()
+        place = self._find_paired_place()
         key = place, self._counts[place]
         self._counts[place] += 1
         self.drawn[key] = shape
@@ -208,7 +208,7 @@ class KeyedDraws:
         words = np.frombuffer(sha256(text).digest(), dtype=np.uint32)
         return key, np.random.Generator(np.random.Philox(np.random.SeedSequence(words.tolist())))
 
-    def _paired_place(self) -> CallKey:
+    def _find_paired_place(self) -> CallKey:
         for path, index in reversed(self.place()):
             if path in self.names:
                 return self.names[path], index

@@ -107,7 +107,7 @@ class Projection:
             leaf = expected[pair.expected]
             counts = self.only is None or pair.expected in self.only
             if counts and leaf.array.dtype.kind == "f" and outputs[pair.actual].differentiable:
-                weights[pair.actual] = _weights(leaf, pair, places.index(pair.expected))
+                weights[pair.actual] = _lay_weights(leaf, pair, places.index(pair.expected))
         return weights
 
 
@@ -140,7 +140,7 @@ def pair_outputs(
     return pair_leaves(expected, actual)
 
 
-def _weights(leaf: Leaf, pair: LeafPair, number: int) -> Array:
+def _lay_weights(leaf: Leaf, pair: LeafPair, number: int) -> Array:
     source = np.random.Generator(np.random.Philox(np.random.SeedSequence((_SEED, number))))
     weights = source.standard_normal(leaf.array.shape)
     return pair.to_port(weights)

@@ -359,7 +359,7 @@ class LocalSide:
                 watch.trace.deferred = how.get("defer", False)
                 if not watch.trace.deferred:
                     with self._blame("loss", watch):
-                        scalar = self._objective(output, objective)
+                        scalar = self._make_objective(output, objective)
             if scalar is not None:
                 watch.trace.loss = float(self.fw.array(scalar).reshape(-1)[0])
             if scalar is not None and self.fw.carries_gradient(scalar):
@@ -405,7 +405,7 @@ class LocalSide:
             array = array.astype(self.dtype)
         return self.fw.place(self.fw.constant(array), self.model)
 
-    def _objective(self, output: Any, objective: Projection | None) -> Any:
+    def _make_objective(self, output: Any, objective: Projection | None) -> Any:
         """Return the scalar to differentiate, None if there is none."""
         if objective is not None:
             return objective(self.fw, leaves(output, self.fw.is_tensor))

@@ -134,7 +134,7 @@ class OperationRecorder:
             child=child,
             keywords={k: value for k, value in keywords.items() if isinstance(value, _PLAIN)},
             tensors=self._name_tensors(source.expression, frame, given),
-            called=_called(source.expression),
+            called=_name_called(source.expression),
             makers=inputs[1],
             caller=self._find_caller(frame),
             module=module,
@@ -152,7 +152,7 @@ class OperationRecorder:
         """Return the variables in an expression that hold one of the given tensors: which one."""
         tensors = [*enumerate(leaves(given, self._fw.is_tensor).values())]
         places = {id(one): at for at, one in reversed(tensors)}  # the first of equal ones
-        held = {name: id(self._look_up(name, frame)) for name in _names(expression)}
+        held = {name: id(self._look_up(name, frame)) for name in _list_names(expression)}
         return {name: places[one] for name, one in held.items() if one in places}
 
     def _look_up(self, name: str, frame: FrameType) -> Any:
@@ -173,7 +173,7 @@ class OperationRecorder:
     def _read(self, value: Any) -> _Taken | None:
         """Return what is in `value`; None if a tensor holds no numbers, such as one under vmap."""
         try:
-            return self._taken(value)
+            return self._take(value)
         except RuntimeError:
             return None
 
@@ -199,7 +199,7 @@ class OperationRecorder:
         file = frame.f_code.co_filename
         return file != self._base and not file.endswith("container.py")
 
-    def _taken(self, value: Any) -> _Taken:
+    def _take(self, value: Any) -> _Taken:
         tensors = leaves(value, self._fw.is_tensor).values()
         makers = [self._made.get(id(tensor), (None, None))[1] for tensor in tensors]
         return [self._copy(tensor) for tensor in tensors], makers
@@ -225,15 +225,13 @@ class OperationRecorder:
         if place is not None and call.path in self.wanted.modules:
             found = self._find_place()
             with self.paused():
-                self._begun[call.key] = (
-                    None if found is None else (found, self._taken(given), given)
-                )
+                self._begun[call.key] = None if found is None else (found, self._take(given), given)
 
     def end(self, call: Call, output: Any, passed: Any) -> None:
         """Note that a module returned `output`; passed: what its caller is given, which a pin may replace."""
         if call.key in self.wanted.calls and self._returned is not None:
             with self.paused():
-                taken = self._taken(output)
+                taken = self._take(output)
                 self._keep(RETURN, self._returned, call.key, taken, output, ((output,), {}))
             self._returned = None
         while self._open and self._open.pop() != call.key:
@@ -281,7 +279,7 @@ def _list_constants(value: Any) -> Iterator[Any]:
 def _name_constants(expression: str, frame: FrameType) -> dict[str, Any]:
     """Return the names and dotted attributes in an expression that stand for a plain value."""
     found = {}
-    for name in _names(expression):
+    for name in _list_names(expression):
         head, *rest = name.split(".")
         value = frame.f_locals.get(head, frame.f_globals.get(head))
         for part in rest:
@@ -291,7 +289,7 @@ def _name_constants(expression: str, frame: FrameType) -> dict[str, Any]:
     return found
 
 
-def _called(expression: str) -> str:
+def _name_called(expression: str) -> str:
     tree = _parse(expression)
     return ast.unparse(tree.func) if isinstance(tree, ast.Call) else ""
 
@@ -305,7 +303,7 @@ def _parse(expression: str) -> ast.expr | None:
 
 
 @lru_cache(maxsize=4096)
-def _names(expression: str) -> Sequence[str]:
+def _list_names(expression: str) -> Sequence[str]:
     tree = _parse(expression)
     if tree is None:
         return ()

@@ -37,7 +37,7 @@ class State:
     def __init__(self, framework: ModuleType, modules: Iterable[Any], tensors: list[Any]) -> None:
         """Keep the modules' attributes and contents. tensors: those that no optimizer changes."""
         self._fw, self._tensors = framework, [one for one in tensors if framework.has_values(one)]
-        self._attributes = [(m, dict(vars(m)), dict(self._buffers(m))) for m in modules]
+        self._attributes = [(m, dict(vars(m)), dict(self._read_buffers(m))) for m in modules]
         self._contents: dict[tuple[int, str], list[_Undo]] = {}
         """by module and attribute"""
         self._keep_contents()
@@ -67,7 +67,7 @@ class State:
             for name in vars(module).keys() - attributes.keys():
                 vars(module).pop(name)
             vars(module).update(attributes)
-            own = self._buffers(module)
+            own = self._read_buffers(module)
             own.clear()
             own.update(buffers)
         for several in self._contents.values():
@@ -86,7 +86,7 @@ class State:
         found: dict[str, Array | None] = {}
         inherited = _list_inherited(self._fw)
         for module, before, buffers in self._attributes:
-            held, own = vars(module), self._buffers(module)
+            held, own = vars(module), self._read_buffers(module)
             if added := own.keys() - buffers.keys():  # Paddle keeps a tensor there
                 held = {**held, **{name: own[name] for name in added}}
             for name, value in held.items():
@@ -101,7 +101,7 @@ class State:
                     found[f"{path}.{name}".lstrip(".")] = self._read_numbers(value)
         return found
 
-    def _buffers(self, module: Any) -> dict[str, Any]:
+    def _read_buffers(self, module: Any) -> dict[str, Any]:
         """Return the module's own dict of its buffers."""
         buffers: dict[str, Any] = self._fw.contents(module)[1]
         return buffers

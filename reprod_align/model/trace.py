@@ -282,7 +282,7 @@ def _find_partner(
 
 def _may_merge(expected: Array, actual: Array) -> bool:
     """Tell whether two arrays hold as much in another number of axes longer than 1."""
-    alike = _kind(expected) == _kind(actual) and expected.size == actual.size
+    alike = _find_kind(expected) == _find_kind(actual) and expected.size == actual.size
     return alike and _count_axes(expected) != _count_axes(actual)
 
 
@@ -316,7 +316,7 @@ def _reshape(path: str, ours: Array, at: str, theirs: Array, limit: float) -> Le
 
 def _find_axes(expected: Array, actual: Array) -> tuple[int, ...] | None:
     """Return the axes that lay `expected` out like `actual`, None if it is another kind or size."""
-    if _kind(expected) != _kind(actual) or sorted(expected.shape) != sorted(actual.shape):
+    if _find_kind(expected) != _find_kind(actual) or sorted(expected.shape) != sorted(actual.shape):
         return None
     straight = tuple(range(expected.ndim))
     if expected.shape == actual.shape:
@@ -327,7 +327,7 @@ def _find_axes(expected: Array, actual: Array) -> tuple[int, ...] | None:
     return next(equal, fitting[0])
 
 
-def _kind(array: Array) -> str:
+def _find_kind(array: Array) -> str:
     return "i" if array.dtype.kind in "iu" else array.dtype.kind
 
 

@@ -220,7 +220,9 @@ class Watch:
             raise RunEnd
 
     def _leaves(self, value: Any) -> dict[str, Leaf]:
-        return {at: self._leaf(tensor) for at, tensor in leaves(value, self.fw.is_tensor).items()}
+        return {
+            at: self._make_leaf(tensor) for at, tensor in leaves(value, self.fw.is_tensor).items()
+        }
 
     def _pass_on(
         self,
@@ -239,7 +241,7 @@ class Watch:
 
         return replace(value, self.fw.is_tensor, take_place)
 
-    def _leaf(self, tensor: Any) -> Leaf:
+    def _make_leaf(self, tensor: Any) -> Leaf:
         array = self._shelf.keep(self.fw.view(tensor))
         flows = bool(self.fw.carries_gradient(tensor)) if self.graded else array.dtype.kind == "f"
         return Leaf(array, flows)
@@ -258,12 +260,12 @@ class Watch:
         if pin is not None and pin.ends and self.fw.carries_gradient(tensor):
             tensor = self.fw.make_differentiable(tensor)
         if self.fw.carries_gradient(tensor):
-            self.fw.on_gradient(tensor, partial(self._gradient, leaf, pin))
+            self.fw.on_gradient(tensor, partial(self._pin_gradient, leaf, pin))
             if pin is not None and pin.gradient is not None:
                 self._pinned.append(tensor)
         return tensor
 
-    def _gradient(self, leaf: Leaf, pin: Pin | None, gradient: Any) -> Any:
+    def _pin_gradient(self, leaf: Leaf, pin: Pin | None, gradient: Any) -> Any:
         leaf.gradient = self._shelf.keep(self.fw.view(gradient))
         if pin is None or pin.gradient is None:
             return None

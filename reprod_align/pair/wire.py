@@ -170,7 +170,7 @@ class _Unpacker:
 
     def __init__(self, table: list[list[Any]], arrays: list[Array], size: int) -> None:
         """Make what the table describes; size: bytes of the header, which pay for what it asks."""
-        self._table, self._arrays = table, arrays
+        self._table, self._read_arrays = table, arrays
         self._made: dict[int, Any] = {}
         self._most = self._left = _FREE + _PER_BYTE * size
         self._extents: dict[tuple[int, bool], _Extent] = {}
@@ -256,7 +256,7 @@ class _Unpacker:
         """Return a node without what it refers to."""
         kind, *rest = node
         if kind in ("array", "scalar"):
-            array = self._array(*rest)
+            array = self._read_array(*rest)
             return array if kind == "array" else array[()]
         if kind == "error":
             made = _find_class(rest[0])
@@ -265,13 +265,13 @@ class _Unpacker:
             return error
         return object.__new__(_find_class(rest[0])) if kind == "instance" else _GROUPS[kind]()
 
-    def _array(self, dtype: str, shape: list[int], number: int) -> Array:
+    def _read_array(self, dtype: str, shape: list[int], number: int) -> Array:
         if not _DTYPE.fullmatch(dtype):
             raise ReprodError(f"a side sent an array of {dtype[:40]!r}: expected numbers or text")
         if not all(type(length) is int and length >= 0 for length in shape):
             raise ReprodError("a side sent an array without a proper shape")
-        array: Array = np.ndarray(tuple(shape), dtype, self._arrays[number].data)
-        if array.nbytes != self._arrays[number].nbytes:
+        array: Array = np.ndarray(tuple(shape), dtype, self._read_arrays[number].data)
+        if array.nbytes != self._read_arrays[number].nbytes:
             raise ReprodError("a side sent an array of another size than it says")
         require_proper_content(array)
         return array
@@ -379,21 +379,21 @@ class Wire:
         header, sizes, small = (self._receive() for _ in range(3))
         if len(sizes) % 8:
             raise ReprodError(f"a side sent {len(sizes)} bytes as a list of sizes, 8 bytes each")
-        return unpack(header, self._arrays(np.frombuffer(sizes, "<i8").tolist(), small))
+        return unpack(header, self._read_arrays(np.frombuffer(sizes, "<i8").tolist(), small))
 
-    def _arrays(self, sizes: list[int], small: bytes) -> list[Array]:
+    def _read_arrays(self, sizes: list[int], small: bytes) -> list[Array]:
         if any(size < 0 for size in sizes) or sum(n for n in sizes if n < _LARGE) != len(small):
             raise ReprodError(_OTHER_SIZE)
         arrays, at = [], 0
         for size in sizes:
             if size >= _LARGE:
-                arrays.append(self._large(size))
+                arrays.append(self._read_large(size))
             else:
                 arrays.append(np.frombuffer(small, np.uint8, size, at).copy())
                 at += size
         return arrays
 
-    def _large(self, size: int) -> Array:
+    def _read_large(self, size: int) -> Array:
         found = keep_copy(np.frombuffer(self._receive(size), np.uint8))
         if found.size != size:
             raise ReprodError(_OTHER_SIZE)

@@ -510,7 +510,7 @@ class ParallelSide:
             joined.calls.append(self._join_call(calls))
         losses = [trace.loss for trace in traces]
         if all(loss is not None for loss in losses):
-            joined.loss = self._mean_loss([float(loss or 0.0) for loss in losses], is_loss)
+            joined.loss = self._average_loss([float(loss or 0.0) for loss in losses], is_loss)
         self.gradients = [dict(trace.gradients) for trace in traces]
         joined.gradients = self._gather_tensors([t.gradients for t in traces], "gradient")
         joined.buffers = self._gather_tensors([t.buffers for t in traces], "tensor")
@@ -518,7 +518,9 @@ class ParallelSide:
             joined.input_gradients = self._join_input_gradients(traces, inputs)
         return joined
 
-    def _mean_loss(self, losses: Sequence[float], is_loss: bool, step: int | None = None) -> float:
+    def _average_loss(
+        self, losses: Sequence[float], is_loss: bool, step: int | None = None
+    ) -> float:
         parts = [_make_scalar(loss) for loss in losses]
         ranks = differ(parts, self.mesh, "tp") if is_loss else None
         if ranks is not None:
@@ -574,7 +576,7 @@ class ParallelSide:
     def _join_steps(self, number: int, steps: Sequence[TrainingStep]) -> TrainingStep:
         tensors = self._gather_tensors([step.tensors for step in steps], "tensor", number)
         gradients = self._gather_tensors([step.gradients for step in steps])
-        loss = self._mean_loss([step.loss for step in steps], self.loss is not None, number)
+        loss = self._average_loss([step.loss for step in steps], self.loss is not None, number)
         for rank, step in enumerate(steps):
             if step.rates != steps[0].rates:
                 parts = [_make_scalar(one.rates[0]) for one in steps]

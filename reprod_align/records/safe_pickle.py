@@ -169,12 +169,12 @@ def _refuse_instruction(machine: Machine) -> None:
     raise Refused(f"is damaged: byte {at} of its pickle is not an instruction")
 
 
-def _protocol(machine: Machine) -> None:
+def _check_protocol(machine: Machine) -> None:
     if not 2 <= machine.number("<B") <= 5:
         raise Refused("does not hold a pickle of protocol 2 to 5")
 
 
-def _frame(machine: Machine) -> None:
+def _check_frame(machine: Machine) -> None:
     size = machine.number("<Q")
     if size > len(machine.data) - machine.position:
         raise Refused("is truncated: its pickle announces more bytes than there are")
@@ -184,24 +184,26 @@ def _constant(value: Any) -> Callable[[Machine], None]:
     return lambda machine: machine.stack.append(value)
 
 
-def _number(layout: str) -> Callable[[Machine], None]:
+def _read_number(layout: str) -> Callable[[Machine], None]:
     return lambda machine: machine.stack.append(machine.number(layout))
 
 
-def _sized(layout: str, convert: Callable[[memoryview], Any]) -> Callable[[Machine], None]:
+def _read_sized(layout: str, convert: Callable[[memoryview], Any]) -> Callable[[Machine], None]:
     def push(machine: Machine) -> None:
         data = machine.read(machine.number(layout))
-        machine.builder.pay(4 * len(data) if convert is _text else 0)  # a letter may take 4 bytes
+        machine.builder.pay(
+            4 * len(data) if convert is _decode_text else 0
+        )  # a letter may take 4 bytes
         machine.stack.append(convert(data))
 
     return push
 
 
-def _text(data: memoryview) -> str:
+def _decode_text(data: memoryview) -> str:
     return str(data, "utf-8")
 
 
-def _long(data: memoryview) -> int:
+def _decode_long(data: memoryview) -> int:
     return int.from_bytes(data, "little", signed=True)
 
 
@@ -320,27 +322,27 @@ def _fill(machine: Machine, state: Any) -> npt.NDArray[Any]:
 
 
 _BY_NAME: dict[str, Callable[[Machine], None]] = {
-    "PROTO": _protocol,
-    "FRAME": _frame,
+    "PROTO": _check_protocol,
+    "FRAME": _check_frame,
     "NONE": _constant(None),
     "NEWTRUE": _constant(True),
     "NEWFALSE": _constant(False),
     "EMPTY_TUPLE": _constant(()),
     "EMPTY_LIST": lambda machine: machine.stack.append([]),
     "EMPTY_DICT": lambda machine: machine.stack.append({}),
-    "BININT": _number("<i"),
-    "BININT1": _number("<B"),
-    "BININT2": _number("<H"),
-    "BINFLOAT": _number(">d"),
-    "LONG1": _sized("<B", _long),
-    "LONG4": _sized("<i", _long),
-    "SHORT_BINUNICODE": _sized("<B", _text),
-    "BINUNICODE": _sized("<I", _text),
-    "BINUNICODE8": _sized("<Q", _text),
-    "SHORT_BINBYTES": _sized("<B", memoryview),
-    "BINBYTES": _sized("<I", memoryview),
-    "BINBYTES8": _sized("<Q", memoryview),
-    "BYTEARRAY8": _sized("<Q", memoryview),
+    "BININT": _read_number("<i"),
+    "BININT1": _read_number("<B"),
+    "BININT2": _read_number("<H"),
+    "BINFLOAT": _read_number(">d"),
+    "LONG1": _read_sized("<B", _decode_long),
+    "LONG4": _read_sized("<i", _decode_long),
+    "SHORT_BINUNICODE": _read_sized("<B", _decode_text),
+    "BINUNICODE": _read_sized("<I", _decode_text),
+    "BINUNICODE8": _read_sized("<Q", _decode_text),
+    "SHORT_BINBYTES": _read_sized("<B", memoryview),
+    "BINBYTES": _read_sized("<I", memoryview),
+    "BINBYTES8": _read_sized("<Q", memoryview),
+    "BYTEARRAY8": _read_sized("<Q", memoryview),
     "MARK": _mark,
     "TUPLE": lambda machine: _push_tuple(machine, machine.since_mark()),
     "TUPLE1": _tuple_of(1),

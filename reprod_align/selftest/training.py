@@ -105,7 +105,7 @@ def _in_optimizer(
 def change_decay(view: View, optimizer: Any) -> Found:
     """Double the weight decay, or add one."""
     if any(_list_decays(optimizer)):
-        return _in_optimizer(lambda made, model: _set(made, _DECAYS, _double))
+        return _in_optimizer(lambda made, model: _set(made, _DECAYS, _double_value))
     return (
         "the optimizer's groups do not decay"
         if _list_groups(optimizer)
@@ -113,7 +113,7 @@ def change_decay(view: View, optimizer: Any) -> Found:
     )
 
 
-def _double(value: Any) -> Any:
+def _double_value(value: Any) -> Any:
     double = 2 * _read_coefficient(value)
     return type(value)(double) if hasattr(value, "_coeff") else double
 

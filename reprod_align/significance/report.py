@@ -184,9 +184,9 @@ class NativeReport:
     def words(self) -> str:
         """The verdict in a sentence, which never claims more than was shown."""
         seeds = f"{len(self.seeds.torch.accuracies)} and {len(self.seeds.paddle.accuracies)} seeds"
-        return f"{self.verdict}, {seeds}: {self._reason()}"
+        return f"{self.verdict}, {seeds}: {self._explain_reason()}"
 
-    def _reason(self) -> str:
+    def _explain_reason(self) -> str:
         inside = None if self.within is None else f"less than {_show_percent(self.within)}"
         if self.different:
             by = f", by {inside} on average" if inside else ""

@@ -129,15 +129,15 @@ def _push_persistent(machine: CheckpointMachine) -> None:
     machine.stack.append(machine.find_persistent(machine.pop()))
 
 
-def _new(machine: CheckpointMachine) -> None:
+def _make_object(machine: CheckpointMachine) -> None:
     """Make an object without calling its class."""
     arguments, kind = machine.pop(), machine.pop()
     machine.stack.append(machine.call(kind, arguments) if isinstance(arguments, tuple) else kind)
 
 
-def _new_with_keywords(machine: CheckpointMachine) -> None:
+def _make_object_with_keywords(machine: CheckpointMachine) -> None:
     machine.pop()
-    _new(machine)
+    _make_object(machine)
 
 
 def _frozen(machine: CheckpointMachine) -> None:
@@ -157,8 +157,8 @@ _HANDLERS: Mapping[bytes, Callable[[Any], None]] = {
     b"s": _unless_opaque(HANDLERS[b"s"], False),  # SETITEM
     b"u": _unless_opaque(HANDLERS[b"u"], True),  # SETITEMS
     b"Q": _push_persistent,  # BINPERSID
-    b"\x81": _new,  # NEWOBJ
-    b"\x92": _new_with_keywords,  # NEWOBJ_EX
+    b"\x81": _make_object,  # NEWOBJ
+    b"\x92": _make_object_with_keywords,  # NEWOBJ_EX
     b"\x8f": lambda machine: machine.stack.append(Opaque("set")),  # EMPTY_SET
     b"\x90": _unless_opaque(HANDLERS[b"e"], True),  # ADDITEMS
     b"\x91": _frozen,  # FROZENSET

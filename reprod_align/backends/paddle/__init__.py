@@ -79,11 +79,11 @@ def parameters(model: nn.Layer) -> Iterator[tuple[str, Array]]:
     The arrays may share the model's memory: use them before the next update. A batch norm's running
     statistics are left out: they are parameters to Paddle and buffers to PyTorch.
     """
-    transposed, statistics = linear_weights(model), _running_statistics(model)
+    transposed, statistics = linear_weights(model), _list_running_statistics(model)
     for name, parameter in model.named_parameters():
         if name in statistics:
             continue
-        yield name, _torch_layout(parameter, name in transposed)
+        yield name, _lay_as_torch(parameter, name in transposed)
 
 
 def gradients(model: nn.Layer) -> Iterator[tuple[str, Array]]:
@@ -91,7 +91,7 @@ def gradients(model: nn.Layer) -> Iterator[tuple[str, Array]]:
     transposed = linear_weights(model)
     for name, parameter in model.named_parameters():
         if parameter.grad is not None:
-            yield name, _torch_layout(parameter.grad, name in transposed)
+            yield name, _lay_as_torch(parameter.grad, name in transposed)
 
 
 def layer_outputs(
@@ -107,13 +107,13 @@ def layer_outputs(
 _BATCH_NORMS = (nn.BatchNorm, nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm3D, nn.SyncBatchNorm)
 
 
-def _running_statistics(model: nn.Layer) -> set[str]:
+def _list_running_statistics(model: nn.Layer) -> set[str]:
     layers = model.named_sublayers(include_self=True)
     norms = [name for name, layer in layers if isinstance(layer, _BATCH_NORMS)]
     return {f"{name}.{last}".lstrip(".") for name in norms for last in STATISTICS}
 
 
-def _torch_layout(tensor: paddle.Tensor, transposed: bool) -> Array:
+def _lay_as_torch(tensor: paddle.Tensor, transposed: bool) -> Array:
     array: Array = tensor.detach().numpy()
     return array.T if transposed else array
 

@@ -90,11 +90,11 @@ def _make_hearing(name: str, own: Any) -> Any:
 
 def _find_places() -> Iterator[tuple[Any, str, Any]]:
     """Yield what is to be replaced: its owner, its name there, and what it is now."""
-    for name in _method_names():
+    for name in _list_method_names():
         yield paddle.Tensor, name, _look_up(name)
-    public = {id(function) for function in _public_functions()}
+    public = {id(function) for function in _list_public_functions()}
     held_twice = paddle.tensor  # `paddle.tensor.triu` is an object's, not the module's
-    for module in [*map(sys.modules.get, _PUBLIC), held_twice, *_user_modules()]:
+    for module in [*map(sys.modules.get, _PUBLIC), held_twice, *_list_user_modules()]:
         if module is not None and not public.isdisjoint(map(id, vars(module).values())):
             held = [(name, one) for name, one in vars(module).items() if id(one) in public]
             yield from ((module, name, one) for name, one in held)
@@ -109,7 +109,7 @@ def _look_up(name: str) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _method_names() -> tuple[str, ...]:
+def _list_method_names() -> tuple[str, ...]:
     """Return the names of Tensor's methods, operators and properties that compute."""
     tensor = paddle.Tensor
     found = [name for name in dir(tensor) if name not in _NO_OPERATION and not _is_internal(name)]
@@ -121,7 +121,7 @@ def _is_internal(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
 
 
-def _public_functions() -> Iterator[Function]:
+def _list_public_functions() -> Iterator[Function]:
     for module in map(sys.modules.get, _PUBLIC):
         for name, one in vars(module).items() if module is not None else ():
             own = getattr(one, "__module__", None) or ""
@@ -130,7 +130,7 @@ def _public_functions() -> Iterator[Function]:
                 yield one
 
 
-def _user_modules() -> Iterator[ModuleType]:
+def _list_user_modules() -> Iterator[ModuleType]:
     """Yield the loaded modules that may hold a function of Paddle's by a name of their own."""
     for name, module in list(sys.modules.items()):
         if not name.startswith(("paddle.", "torch", "numpy", "reprod_align")) and name != "paddle":
@@ -218,10 +218,10 @@ def _see(
     note()
     if not answered:
         return function(*args, **kwargs)
-    return function(*map(_wide, args), **{name: _wide(value) for name, value in kwargs.items()})
+    return function(*map(_widen, args), **{name: _widen(value) for name, value in kwargs.items()})
 
 
-def _wide(value: Any) -> Any:
+def _widen(value: Any) -> Any:
     return paddle.float64 if _is_float32(value) else value
 
 

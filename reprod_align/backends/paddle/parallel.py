@@ -98,7 +98,7 @@ def _sum(tensor: Tensor, group: Group) -> Tensor:
     return summed
 
 
-def _largest(tensor: Tensor, group: Group) -> Tensor:
+def _find_largest(tensor: Tensor, group: Group) -> Tensor:
     found = tensor.detach().clone()
     if group.nranks > 1:
         dist.all_reduce(found, op=dist.ReduceOp.MAX, group=group)
@@ -199,7 +199,7 @@ def _c_softmax_with_cross_entropy(
 ) -> Any:
     """Return the loss of each label, (..., 1), of logits whose last axis is cut."""
     label = label.unsqueeze(-1) if label.ndim == logits.ndim - 1 else label
-    shifted = logits - _largest(logits.max(-1, keepdim=True), group)
+    shifted = logits - _find_largest(logits.max(-1, keepdim=True), group)
     total = _Sum.apply(shifted.exp().sum(-1, keepdim=True), group)
     own = label.astype("int64") - _rank_in(group) * logits.shape[-1]
     held = (own >= 0) & (own < logits.shape[-1]) & (label != ignore_index)
@@ -211,16 +211,16 @@ def _c_softmax_with_cross_entropy(
     return (loss, shifted.exp() / total) if return_softmax else loss
 
 
-def _model_parallel() -> Group:
+def _find_model_parallel() -> Group:
     return fleet.get_hybrid_communicate_group().get_model_parallel_group()
 
 
 def _all_gather(tensor: Tensor) -> Tensor:
-    return _join(tensor, _model_parallel(), 0)
+    return _join(tensor, _find_model_parallel(), 0)
 
 
 def _reduce_scatter(tensor: Tensor) -> Tensor:
-    group = _model_parallel()
+    group = _find_model_parallel()
     if tensor.shape[0] % group.nranks:
         raise ValueError(
             f"Input sequence length {tensor.shape[0]} can't be divided exactly by sequence "

@@ -124,12 +124,12 @@ def _to_float64(x: float | Tensor) -> Float64:
     return np.asarray(x.astype("float64") if isinstance(x, paddle.Tensor) else x, np.float64)
 
 
-def _uniform(draws: Draws, given: Arguments) -> Float64:
+def _draw_uniform(draws: Draws, given: Arguments) -> Float64:
     low, high = given["low"], given["high"]
     return low + (high - low) * draws.uniform(_find_shape(given))  # type: ignore[no-any-return]
 
 
-def _normal(draws: Draws, given: Arguments) -> Float64:
+def _draw_normal(draws: Draws, given: Arguments) -> Float64:
     return draws.normal(_find_shape(given)) * given["std"] + given["mean"]  # type: ignore[no-any-return]
 
 
@@ -142,11 +142,11 @@ def _bernoulli(draws: Draws, given: Arguments) -> Array:
     return bernoulli(draws.uniform(_find_shape(given)), probability)
 
 
-def _integers(draws: Draws, given: Arguments) -> Array:
+def _draw_integers(draws: Draws, given: Arguments) -> Array:
     return draws.integers(given["low"], given["high"], _find_shape(given))
 
 
-def _permutation(draws: Draws, given: Arguments) -> Array:
+def _draw_permutation(draws: Draws, given: Arguments) -> Array:
     return draws.permutation(given["n"])
 
 
@@ -211,7 +211,7 @@ def dropout(
     """Do what Paddle's operator does, out of place."""
     if x.size == 0 or (is_test and mode == "upscale_in_train"):
         return _own_dropout(x, seed, p, is_test, mode, *options)
-    factor = _factor(draws, x, float(p), is_test, mode)
+    factor = _draw_factor(draws, x, float(p), is_test, mode)
     return (x * factor, factor) if _gives_mask() else x * factor
 
 
@@ -228,10 +228,10 @@ def dropout_(
     """Do what Paddle's operator does, in place."""
     if x.size == 0 or (is_test and mode == "upscale_in_train"):
         return _own_dropout_(x, seed, p, is_test, mode, *options)
-    return x.multiply_(_factor(draws, x, float(p), is_test, mode))
+    return x.multiply_(_draw_factor(draws, x, float(p), is_test, mode))
 
 
-def _factor(draws: Draws, x: Tensor, p: float, is_test: bool, mode: str) -> Tensor:
+def _draw_factor(draws: Draws, x: Tensor, p: float, is_test: bool, mode: str) -> Tensor:
     if is_test:  # downscale_in_infer, where Paddle's own rounds 1 - p to float32
         return paddle.full([], 1.0 - p, x.dtype)
     return draw_mask(draws, tuple(x.shape), p, mode, x.dtype)
@@ -401,15 +401,15 @@ _EPSILONS = {
     for dtype in (paddle.float64, paddle.float32, paddle.float16, paddle.bfloat16)
 }
 _VALUES: dict[str, tuple[str, Callable[[Draws, Arguments], Array]]] = {  # with the arguments' names
-    "uniform": ("shape dtype low high seed place", _uniform),
-    "uniform_inplace_": ("x low high", _uniform),
-    "gaussian": ("shape mean std seed dtype place", _normal),
-    "gaussian_inplace_": ("x mean std", _normal),
+    "uniform": ("shape dtype low high seed place", _draw_uniform),
+    "uniform_inplace_": ("x low high", _draw_uniform),
+    "gaussian": ("shape mean std seed dtype place", _draw_normal),
+    "gaussian_inplace_": ("x mean std", _draw_normal),
     "exponential_": ("x rate", _exponential),
     "bernoulli": ("x", _bernoulli),
-    "randint": ("low high shape dtype place", _integers),
-    "random_": ("x low high", _integers),
-    "randperm": ("n dtype place", _permutation),
+    "randint": ("low high shape dtype place", _draw_integers),
+    "random_": ("x low high", _draw_integers),
+    "randperm": ("n dtype place", _draw_permutation),
     "multinomial": ("x samples replacement", _multinomial),
 }
 _OPERATORS: dict[str, Function] = {

@@ -41,22 +41,22 @@ def optimizer_settings(optimizer: paddle.optimizer.Optimizer, model: nn.Layer) -
         id(held): group for group in private.read_groups(optimizer) for held in group["params"]
     }
     settings = {
-        name: _parameter_settings(kind, optimizer, parameter, groups[id(parameter)])
+        name: _read_parameter_settings(kind, optimizer, parameter, groups[id(parameter)])
         for name, parameter in model.state_dict().items()  # a shared parameter under each name
         if id(parameter) in groups
     }
     return OptimizerSettings(kind, type(optimizer).__name__, settings, _clip(optimizer))
 
 
-def _parameter_settings(
+def _read_parameter_settings(
     kind: str, optimizer: paddle.optimizer.Optimizer, parameter: Any, group: Values
 ) -> dict[str, Any]:
-    settings = {"frozen": parameter.stop_gradient, "lr": _learning_rate(optimizer, parameter)}
+    settings = {"frozen": parameter.stop_gradient, "lr": _read_learning_rate(optimizer, parameter)}
     settings |= _decay(kind, optimizer, parameter, group)
     return settings | read_group(kind, group, _USUAL_GROUP, _OWN_GROUPS)
 
 
-def _learning_rate(optimizer: paddle.optimizer.Optimizer, parameter: Any) -> float:
+def _read_learning_rate(optimizer: paddle.optimizer.Optimizer, parameter: Any) -> float:
     # A group's learning_rate is kept on its parameters: it multiplies the optimizer's.
     own = float(parameter.optimize_attr.get("learning_rate", 1.0))
     ratio = private.read_rate_ratio(optimizer)
@@ -68,7 +68,7 @@ def _decay(
 ) -> dict[str, Any]:
     if not kind or kind == "Rprop":
         return {}
-    l1_decay, l2_decay = _regularization(optimizer, parameter, group)
+    l1_decay, l2_decay = _read_regularization(optimizer, parameter, group)
     if kind != "AdamW":
         decoupled = {"decoupled": False} if l2_decay else {}
         return {"weight_decay": l2_decay, "l1_decay": l1_decay} | decoupled
@@ -79,7 +79,7 @@ def _decay(
     return {"weight_decay": decay} | coupled | ({"decoupled": True} if decay else {})
 
 
-def _regularization(
+def _read_regularization(
     optimizer: paddle.optimizer.Optimizer, parameter: Any, group: Values
 ) -> tuple[float, float]:
     """Return the coefficients of L1 and L2 decay."""
@@ -150,16 +150,16 @@ def module_settings(module: nn.Layer) -> ModuleSettings:
         values = read_layer(kind, module, _COMPAT_USUAL, _COMPAT_OWN)
         return ModuleSettings(kind, type(module).__name__, values, "PyTorch")
     kind = _PADS[private.read_pad_mode(module)] + kind if kind.startswith("Pad") else kind
-    return ModuleSettings(kind, type(module).__name__, _values(kind, module))
+    return ModuleSettings(kind, type(module).__name__, _read_values(kind, module))
 
 
-def _values(kind: str, layer: nn.Layer) -> dict[str, Any]:
+def _read_values(kind: str, layer: nn.Layer) -> dict[str, Any]:
     if not kind:
         return own_values(vars(layer), _FRAMEWORK)
-    return read_layer(kind, layer, _USUAL, _OWN) | {"data_format": _data_format(layer)}
+    return read_layer(kind, layer, _USUAL, _OWN) | {"data_format": _read_data_format(layer)}
 
 
-def _data_format(layer: Any) -> str:
+def _read_data_format(layer: Any) -> str:
     last = not _CHANNELS_LAST.isdisjoint(private.read_data_format(layer))
     return "channels last" if last else "channels first"
 
@@ -169,41 +169,41 @@ def _count_dims(layer: Any) -> int:
     return next(int(_KINDS[base][-2]) for base in type(layer).__mro__ if base in _KINDS)
 
 
-def _stride(layer: Any) -> Any:
+def _read_stride(layer: Any) -> Any:
     stride = private.read_stride(layer)
     return private.read_kernel_size(layer) if stride is None else stride
 
 
-def _padding(layer: Any) -> Any:
+def _read_padding(layer: Any) -> Any:
     """Return one amount per dimension, pairs (before, after), or "same" if the input's size decides."""
     amounts, dims = plain(private.read_padding(layer)), _count_dims(layer)
     if isinstance(amounts, str):
         kernel, stride = (
             per_dimension(private.read_kernel_size(layer), dims),
-            per_dimension(_stride(layer), dims),
+            per_dimension(_read_stride(layer), dims),
         )
-        return _named_padding(amounts.upper(), kernel, stride)
+        return _read_named_padding(amounts.upper(), kernel, stride)
     if isinstance(amounts, tuple) and isinstance(amounts[0], tuple):  # batch and channel too
-        last = _data_format(layer) == "channels last"
+        last = _read_data_format(layer) == "channels last"
         return pad_amounts(amounts[-dims - 1 : -1] if last else amounts[-dims:])
     if isinstance(amounts, tuple) and len(amounts) == 2 * dims:
         return pad_amounts(list(zip(amounts[::2], amounts[1::2], strict=True)))
     return amounts
 
 
-def _named_padding(name: str, kernel: Any, stride: Any) -> Any:
+def _read_named_padding(name: str, kernel: Any, stride: Any) -> Any:
     if name == "VALID":
         return (0,) * len(kernel)
     return pad_amounts(same_pad(kernel, (1,) * len(kernel))) if set(stride) == {1} else "same"
 
 
-def _dilation(layer: Any) -> Any:
+def _read_dilation(layer: Any) -> Any:
     padding = private.read_padding(layer)
     same = isinstance(padding, str) and padding.upper() == "SAME"
     return 1 if same else private.read_dilation(layer)  # "SAME" makes Paddle forget the dilation
 
 
-def _padding_index(layer: Any) -> int | None:
+def _read_padding_index(layer: Any) -> int | None:
     index: int | None = private.read_padding_index(layer)
     return index if index is None or index >= 0 else int(private.read_rows(layer) + index)
 
@@ -214,17 +214,17 @@ def _has_bias(layer: nn.Layer) -> bool:
     return any(not bias.stop_gradient or bool(bias.any()) for bias in biases)
 
 
-def _mode(layer: Any) -> str:
+def _read_mode(layer: Any) -> str:
     mode: str = _UPSAMPLINGS.get(type(layer).__name__) or layer.mode
     return mode
 
 
 def _align_corners(layer: Any) -> bool:
-    return bool(getattr(layer, "align_corners", _mode(layer) == "bilinear"))
+    return bool(getattr(layer, "align_corners", _read_mode(layer) == "bilinear"))
 
 
 def _align_mode(layer: Any) -> int:
-    shifted = _mode(layer).endswith("linear") and not _align_corners(layer)
+    shifted = _read_mode(layer).endswith("linear") and not _align_corners(layer)
     return int(layer.align_mode) if shifted else 0
 
 
@@ -232,11 +232,11 @@ def _has_compat_bias(layer: nn.Layer) -> bool:
     return any(getattr(layer, name) is not None for name in ("in_proj_bias", "q_proj_bias"))
 
 
-def _class_weights(layer: Any) -> Any:
-    return _numbers(private.read_class_weights(layer))
+def _read_class_weights(layer: Any) -> Any:
+    return _list_numbers(private.read_class_weights(layer))
 
 
-def _numbers(tensor: Any) -> Any:
+def _list_numbers(tensor: Any) -> Any:
     return None if tensor is None else tuple(tensor.astype("float64").flatten().tolist())
 
 
@@ -252,16 +252,16 @@ _USUAL: Final[Readers] = {
     "nonlinearity": lambda layer: getattr(layer, "activation", "tanh"),
     "norm": is_given("norm"),
     "output_size": private.read_output_size,
-    "pos_weight": lambda layer: _numbers(layer.pos_weight),
+    "pos_weight": lambda layer: _list_numbers(layer.pos_weight),
     "return_indices": private.read_return_mask,
-    "weight": _class_weights,
+    "weight": _read_class_weights,
 }
 _SIZES: Final[Readers] = {
     "kernel_size": private.read_kernel_size,
-    "stride": _stride,
-    "padding": _padding,
+    "stride": _read_stride,
+    "padding": _read_padding,
 }
-_CONVOLUTION: Final[Readers] = {**_SIZES, "dilation": _dilation}
+_CONVOLUTION: Final[Readers] = {**_SIZES, "dilation": _read_dilation}
 _BATCH_NORM: Final[Readers] = {
     "momentum": lambda layer: 1 - private.read_momentum(layer),
     "num_features": lambda layer: private.read_running_mean(layer).shape[0],
@@ -309,7 +309,7 @@ _OWN: Final[Mapping[str, Readers]] = {
     "BatchNorm#d": _BATCH_NORM,
     "SyncBatchNorm": _BATCH_NORM,
     "InstanceNorm#d": {"affine": is_given("scale"), "track_running_stats": always(False)},
-    "Embedding": {"padding_idx": _padding_index},
+    "Embedding": {"padding_idx": _read_padding_index},
     "LSTM": _RECURRENT,
     "GRU": _RECURRENT,
     "RNN": _RECURRENT,
@@ -334,7 +334,7 @@ _OWN: Final[Mapping[str, Readers]] = {
     "Hardshrink": {"lambd": private.read_threshold},
     "Hardtanh": {"min_val": private.read_least, "max_val": private.read_largest},
     "Upsample": {
-        "mode": _mode,
+        "mode": _read_mode,
         "align_corners": _align_corners,
         "align_mode": _align_mode,
         "recompute_scale_factor": lambda layer: bool(

@@ -366,7 +366,7 @@ def change_precision(
     the memory in which they came. Yields what they hold, by their ids.
     """
     filled = [tensor for tensor in tensors if has_values(tensor)]
-    kept = [(tensor, _twin(tensor), _copy(_grad(tensor))) for tensor in filled]
+    kept = [(tensor, _make_twin(tensor), _copy(_grad(tensor))) for tensor in filled]
     default = paddle.get_default_dtype()
     try:
         if dtype is not None:
@@ -402,7 +402,7 @@ def _choose_dtype(data: paddle.Tensor, dtype: str | None) -> Any:
     return names[dtype] if data.is_complex() else dtype
 
 
-def _twin(tensor: paddle.Tensor) -> paddle.Tensor:
+def _make_twin(tensor: paddle.Tensor) -> paddle.Tensor:
     """Return a second tensor on the same memory: it keeps the values while `tensor` leaves them."""
     twin = paddle.empty([], dtype=tensor.dtype)
     hold(twin, tensor)

@@ -92,18 +92,18 @@ def _widen(tensor: paddle.Tensor) -> paddle.Tensor:
 def measure(slab: paddle.Tensor, start: int, width: int) -> tuple[Vector, Sums]:
     """Return sum, sum of squares, min and max; and the signed sums of whole rows, as `Ops` says."""
     whole = slab.shape[0] // width * width
-    return _moments(slab), _signed_sums(slab[:whole], start, width)
+    return _sum_moments(slab), _sum_signed(slab[:whole], start, width)
 
 
 def measure_rows(slab: paddle.Tensor, width: int) -> Vector:
     """Return the signed sums of the quarters of rows, as `Ops` says."""
-    rows, own = slab.reshape([-1, width]), _signs(slab.dtype, _device(slab))
+    rows, own = slab.reshape([-1, width]), _make_signs(slab.dtype, _name_device(slab))
     with paddle.amp.auto_cast(enable=False):  # sum(1) of long rows is off by 1e-5 on a CPU
         sums = [paddle.matmul(rows[:, part], own[part]) for part in list_quarters(width)]
     return array(paddle.stack(sums)).astype(np.float64)
 
 
-def _moments(slab: paddle.Tensor) -> Vector:
+def _sum_moments(slab: paddle.Tensor) -> Vector:
     with paddle.amp.auto_cast(enable=False):  # it would round the factors of a product
         squares = paddle.matmul(slab, slab)
     # amin, amax: Paddle 3.2 warns of min and max that PyTorch's differ
@@ -111,18 +111,18 @@ def _moments(slab: paddle.Tensor) -> Vector:
     return array(four).astype(np.float64)
 
 
-def _signed_sums(slab: paddle.Tensor, start: int, width: int) -> Sums:
-    own = _signs(slab.dtype, _device(slab))[start : start + slab.shape[0]]
+def _sum_signed(slab: paddle.Tensor, start: int, width: int) -> Sums:
+    own = _make_signs(slab.dtype, _name_device(slab))[start : start + slab.shape[0]]
     rows = (slab * own).reshape([-1, width])
-    return array(paddle.concat([_column_sums(rows), rows.sum(1)])).astype(np.float64)
+    return array(paddle.concat([_sum_columns(rows), rows.sum(1)])).astype(np.float64)
 
 
-def _device(tensor: paddle.Tensor) -> str:
+def _name_device(tensor: paddle.Tensor) -> str:
     place = tensor.place
     return "cpu" if place.is_cpu_place() else f"gpu:{place.gpu_device_id()}"
 
 
-def _column_sums(matrix: paddle.Tensor) -> paddle.Tensor:
+def _sum_columns(matrix: paddle.Tensor) -> paddle.Tensor:
     if not matrix.place.is_cpu_place():
         return matrix.sum(0)
     ones = paddle.ones([1, matrix.shape[0]], dtype=matrix.dtype)
@@ -131,7 +131,7 @@ def _column_sums(matrix: paddle.Tensor) -> paddle.Tensor:
 
 
 @cache
-def _signs(dtype: paddle.dtype, place: str) -> paddle.Tensor:
+def _make_signs(dtype: paddle.dtype, place: str) -> paddle.Tensor:
     return paddle.to_tensor(signs(), place=place).astype(dtype)
 
 

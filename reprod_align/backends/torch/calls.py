@@ -65,8 +65,10 @@ class _FunctionListener(TorchFunctionMode):  # type: ignore[misc]
         if not self._answered:
             return function(*args, **given)
         function = torch.Tensor.double if narrow else function
-        return function(*map(_wide, args), **{name: _wide(value) for name, value in given.items()})
+        return function(
+            *map(_widen, args), **{name: _widen(value) for name, value in given.items()}
+        )
 
 
-def _wide(value: Any) -> Any:
+def _widen(value: Any) -> Any:
     return torch.float64 if value is torch.float32 else value

@@ -118,18 +118,18 @@ def _to_float64(x: float | torch.Tensor) -> Float64:
     return np.asarray(x.double().cpu() if isinstance(x, torch.Tensor) else x, np.float64)
 
 
-def _uniform(draws: Draws, given: Arguments) -> Float64:
+def _draw_uniform(draws: Draws, given: Arguments) -> Float64:
     low, high = float(given.get("from", 0.0)), float(given.get("to", 1.0))
     return low + (high - low) * draws.uniform(_find_shape(given))
 
 
-def _normal(draws: Draws, given: Arguments) -> Float64:
+def _draw_normal(draws: Draws, given: Arguments) -> Float64:
     mean, std = _to_float64(given.get("mean", 0.0)), _to_float64(given.get("std", 1.0))
     return draws.normal(_find_shape(given)) * std + mean
 
 
 def _log_normal(draws: Draws, given: Arguments) -> Float64:
-    return np.exp(_normal(draws, given))
+    return np.exp(_draw_normal(draws, given))
 
 
 def _exponential(draws: Draws, given: Arguments) -> Float64:
@@ -141,7 +141,7 @@ def _bernoulli(draws: Draws, given: Arguments) -> Array:
     return bernoulli(draws.uniform(_find_shape(given)), probability)
 
 
-def _integers(draws: Draws, given: Arguments) -> Array:
+def _draw_integers(draws: Draws, given: Arguments) -> Array:
     low = given.get("low") or given.get("from") or 0
     high = given.get("high", given.get("to"))
     end = _find_end_of_range(given["self"].dtype) if high is None else int(high)
@@ -154,7 +154,7 @@ def _find_end_of_range(dtype: torch.dtype) -> int:
     return int(torch.iinfo(dtype).max)
 
 
-def _permutation(draws: Draws, given: Arguments) -> Array:
+def _draw_permutation(draws: Draws, given: Arguments) -> Array:
     return draws.permutation(given["n"])
 
 
@@ -194,21 +194,21 @@ def _topk(func: Any, given: Arguments) -> Any:
 
 _aten = torch.ops.aten
 _VALUES: dict[Any, Callable[[Draws, Arguments], Array]] = {
-    _aten.rand: _uniform,
-    _aten.rand_like: _uniform,
-    _aten.uniform_: _uniform,
-    _aten.randn: _normal,
-    _aten.randn_like: _normal,
-    _aten.normal: _normal,
-    _aten.normal_: _normal,
+    _aten.rand: _draw_uniform,
+    _aten.rand_like: _draw_uniform,
+    _aten.uniform_: _draw_uniform,
+    _aten.randn: _draw_normal,
+    _aten.randn_like: _draw_normal,
+    _aten.normal: _draw_normal,
+    _aten.normal_: _draw_normal,
     _aten.log_normal_: _log_normal,
     _aten.exponential_: _exponential,
     _aten.bernoulli: _bernoulli,
     _aten.bernoulli_: _bernoulli,
-    _aten.randint: _integers,
-    _aten.randint_like: _integers,
-    _aten.random_: _integers,
-    _aten.randperm: _permutation,
+    _aten.randint: _draw_integers,
+    _aten.randint_like: _draw_integers,
+    _aten.random_: _draw_integers,
+    _aten.randperm: _draw_permutation,
     _aten.multinomial: _multinomial,
 }
 _INDICES = {_aten.randint, _aten.randperm, _aten.multinomial}

@@ -37,14 +37,14 @@ def optimizer_settings(optimizer: torch.optim.Optimizer, model: nn.Module) -> Op
     kind = next((_OPTIMIZERS[base] for base in bases if base in _OPTIMIZERS), "")
     groups = {id(held): group for group in optimizer.param_groups for held in group["params"]}
     settings = {
-        name: _parameter_settings(kind, parameter, groups[id(parameter)])
+        name: _read_parameter_settings(kind, parameter, groups[id(parameter)])
         for name, parameter in model.named_parameters(remove_duplicate=False)
         if id(parameter) in groups
     }
     return OptimizerSettings(kind, type(optimizer).__name__, settings, _clip(optimizer))
 
 
-def _parameter_settings(kind: str, parameter: Any, group: Values) -> dict[str, Any]:
+def _read_parameter_settings(kind: str, parameter: Any, group: Values) -> dict[str, Any]:
     settings = {"frozen": not parameter.requires_grad, "lr": float(group["lr"])}
     return settings | _decay(kind, group) | read_group(kind, group, {}, _OWN_GROUPS)
 
@@ -78,31 +78,31 @@ _OPTIMIZERS: Final[Mapping[type, str]] = {getattr(torch.optim, kind): kind for k
 def module_settings(module: nn.Module) -> ModuleSettings:
     """Return the settings of a module; the values of a user-written one are its own attributes."""
     kind = next((_KINDS[base] for base in type(module).__mro__ if base in _KINDS), "")
-    return ModuleSettings(kind, type(module).__name__, _values(kind, module))
+    return ModuleSettings(kind, type(module).__name__, _read_values(kind, module))
 
 
-def _values(kind: str, layer: nn.Module) -> dict[str, Any]:
+def _read_values(kind: str, layer: nn.Module) -> dict[str, Any]:
     if not kind:
         return own_values(vars(layer), _FRAMEWORK)
     return read_layer(kind, layer, _USUAL, _OWN) | {"data_format": "channels first"}
 
 
-def _padding(layer: Any) -> Any:
+def _read_padding(layer: Any) -> Any:
     if layer.padding == "same":
         return pad_amounts(same_pad(layer.kernel_size, layer.dilation))
     return (0,) * len(layer.kernel_size) if layer.padding == "valid" else layer.padding
 
 
-def _beta(layer: Any) -> float:
+def _read_beta(layer: Any) -> float:
     beta: float = layer.delta if isinstance(layer, nn.HuberLoss) else layer.beta
     return beta
 
 
-def _class_weights(layer: Any) -> Any:
-    return _numbers(layer.weight)
+def _read_class_weights(layer: Any) -> Any:
+    return _list_numbers(layer.weight)
 
 
-def _numbers(tensor: Any) -> Any:
+def _list_numbers(tensor: Any) -> Any:
     return None if tensor is None else tuple(tensor.detach().cpu().double().flatten().tolist())
 
 
@@ -113,9 +113,9 @@ _USUAL: Final[Readers] = {
     "elementwise_affine": is_given("weight"),
     "nonlinearity": lambda layer: getattr(layer, "nonlinearity", "tanh"),
     "norm": is_given("norm"),
-    "padding": _padding,
-    "pos_weight": lambda layer: _numbers(layer.pos_weight),
-    "weight": _class_weights,
+    "padding": _read_padding,
+    "pos_weight": lambda layer: _list_numbers(layer.pos_weight),
+    "weight": _read_class_weights,
 }
 _TRANSFORMER_LAYER: Final[Readers] = {
     "d_model": "self_attn.embed_dim",
@@ -144,7 +144,7 @@ _OWN: Final[Mapping[str, Readers]] = {
     },
     "PairwiseDistance": {"p": "norm"},
     "CrossEntropyLoss": {"use_softmax": always(True), "dim": always(1)},
-    "SmoothL1Loss": {"huber": lambda layer: isinstance(layer, nn.HuberLoss), "beta": _beta},
+    "SmoothL1Loss": {"huber": lambda layer: isinstance(layer, nn.HuberLoss), "beta": _read_beta},
 }
 _FRAMEWORK: Final = tuple(vars(nn.Module()))
 _KINDS: Final[Mapping[type, str]] = {

@@ -76,30 +76,30 @@ def _widen(tensor: torch.Tensor) -> torch.Tensor:
 def measure(slab: torch.Tensor, start: int, width: int) -> tuple[Vector, Sums]:
     """Return sum, sum of squares, min and max; and the signed sums of whole rows, as `Ops` says."""
     whole = slab.shape[0] // width * width
-    return _moments(slab), _signed_sums(slab[:whole], start, width)
+    return _sum_moments(slab), _sum_signed(slab[:whole], start, width)
 
 
 def measure_rows(slab: torch.Tensor, width: int) -> Vector:
     """Return the signed sums of the quarters of rows, as `Ops` says."""
-    rows, own = slab.reshape([-1, width]), _signs(slab.dtype, slab.device)
+    rows, own = slab.reshape([-1, width]), _make_signs(slab.dtype, slab.device)
     sums = [(rows[:, part] * own[part]).sum(1) for part in list_quarters(width)]
     return array(torch.stack(sums)).astype(np.float64)
 
 
-def _moments(slab: torch.Tensor) -> Vector:
+def _sum_moments(slab: torch.Tensor) -> Vector:
     low, high = torch.aminmax(slab)
     four = torch.stack([slab.sum(), torch.dot(slab, slab), low, high])
     return array(four).astype(np.float64)
 
 
-def _signed_sums(slab: torch.Tensor, start: int, width: int) -> Sums:
-    own = _signs(slab.dtype, slab.device)[start : start + slab.shape[0]]
+def _sum_signed(slab: torch.Tensor, start: int, width: int) -> Sums:
+    own = _make_signs(slab.dtype, slab.device)[start : start + slab.shape[0]]
     rows = (slab * own).reshape([-1, width])
     return array(torch.concat([rows.sum(0), rows.sum(1)])).astype(np.float64)
 
 
 @cache
-def _signs(dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+def _make_signs(dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     return torch.from_numpy(signs()).to(device, dtype)
 
 

@@ -73,7 +73,7 @@ def set_optimizer_state(optimizer: Any, model: nn.Module, state: Mapping[str, An
         kept = {kind: held[name] for kind, held in state.items() if name in held}
         if kept:
             optimizer.state[parameter] = {
-                kind: _tensor(values, parameter) for kind, values in kept.items()
+                kind: _make_tensor(values, parameter) for kind, values in kept.items()
             }
 
 
@@ -83,7 +83,7 @@ def betas(optimizer: Any) -> tuple[float, float]:
     return float(first), float(second)
 
 
-def _tensor(values: Array, parameter: torch.Tensor) -> torch.Tensor:
+def _make_tensor(values: Array, parameter: torch.Tensor) -> torch.Tensor:
     tensor = torch.from_numpy(np.array(values))
     if tensor.shape != parameter.shape or not tensor.is_floating_point() or tensor.ndim == 0:
         return tensor  # a count of steps

@@ -114,7 +114,7 @@ class UserCode:
         while traceback is not None:
             frame = traceback.tb_frame
             if self.holds(frame.f_code.co_filename):
-                found = _line_at(frame.f_code, traceback.tb_lasti, traceback.tb_lineno)
+                found = _find_line(frame.f_code, traceback.tb_lasti, traceback.tb_lineno)
             traceback = traceback.tb_next
         return found
 
@@ -150,12 +150,12 @@ def skip_own(frame: FrameType | None) -> FrameType | None:
 
 def line_of(frame: FrameType) -> SourceLine:
     """Return the line that a frame is at."""
-    return _line_at(frame.f_code, frame.f_lasti, frame.f_lineno)
+    return _find_line(frame.f_code, frame.f_lasti, frame.f_lineno)
 
 
-def _line_at(code: CodeType, instruction: int, line: int) -> SourceLine:
+def _find_line(code: CodeType, instruction: int, line: int) -> SourceLine:
     """Return the place of an instruction of `code`, by its number in bytes."""
-    places = _positions(code)
+    places = _list_positions(code)
     number = instruction // 2
     if number >= len(places) or None in places[number]:
         return SourceLine(code.co_filename, line)
@@ -166,13 +166,13 @@ def _line_at(code: CodeType, instruction: int, line: int) -> SourceLine:
 
 
 @lru_cache(maxsize=4096)
-def _positions(code: CodeType) -> list[tuple[int | None, int | None, int | None, int | None]]:
+def _list_positions(code: CodeType) -> list[tuple[int | None, int | None, int | None, int | None]]:
     return list(code.co_positions())
 
 
 def _cut(file: str, first: int, last: int, start: int, stop: int) -> str:
     """Return a piece of a file; columns are counted in bytes of UTF-8."""
-    lines = [line.encode() for line in _lines(file, first, last)]
+    lines = [line.encode() for line in _read_lines(file, first, last)]
     if not lines:
         return ""
     lines[-1] = lines[-1][:stop]
@@ -180,7 +180,7 @@ def _cut(file: str, first: int, last: int, start: int, stop: int) -> str:
     return " ".join(line.decode(errors="replace").strip() for line in lines)
 
 
-def _lines(file: str, first: int, last: int) -> Iterator[str]:
+def _read_lines(file: str, first: int, last: int) -> Iterator[str]:
     return (linecache.getline(file, number) for number in range(first, last + 1))
 
 

@@ -36,8 +36,8 @@ def find_innermost(file: str, line: int, kinds: tuple[type, ...]) -> Any:
     """Return the innermost function or class around a line; None if there is none."""
     tree = parse(file)
     nodes = _find_nodes(tree, kinds) if tree else ()
-    around = [node for node in nodes if _first_line(node) <= line <= (node.end_lineno or 0)]
-    return max(around, key=_first_line, default=None)
+    around = [node for node in nodes if _find_first_line(node) <= line <= (node.end_lineno or 0)]
+    return max(around, key=_find_first_line, default=None)
 
 
 @lru_cache(maxsize=64)
@@ -54,7 +54,7 @@ def find_owners(classes: Sequence[SourceLine]) -> Iterator[tuple[str, ast.ClassD
             yield place.file, owner
 
 
-def _first_line(node: Any) -> int:
+def _find_first_line(node: Any) -> int:
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([int(node.lineno), *(one.lineno for one in decorators)])
 
