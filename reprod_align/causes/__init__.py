@@ -7,10 +7,9 @@ stands in the module of its subject and has a line in CAUSES. A cause of two los
 has a line in LOSSES.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array
@@ -27,17 +26,10 @@ from reprod_align.causes.losses import (
 )
 from reprod_align.causes.masks import explain_mask, explain_scores, explain_softmax
 from reprod_align.causes.mismatch import Mismatch, as_floats, cite, same
-from reprod_align.causes.norms import explain_norm
 from reprod_align.causes.values import (
-    explain_bias_or_gain,
-    explain_clipping,
     explain_draws,
-    explain_dropout,
     explain_factor,
-    explain_padding_row,
-    explain_places,
     explain_rounding,
-    explain_sameness,
     explain_zeros,
 )
 
@@ -64,25 +56,15 @@ Cause = Callable[[Mismatch], str]
 CAUSES_OF_ANY_SHAPE: Final[Sequence[Cause]] = (explain_zeros, explain_layout)
 """tried also where the two shapes differ"""
 
-_OF_ONE_SHAPE: Final[Sequence[Cause]] = (
-    explain_padding_row,
+CAUSES: Final[Sequence[Cause]] = (
+    *CAUSES_OF_ANY_SHAPE,
     explain_pooling,
     explain_factor,
     explain_rounding,
     explain_exchanged_function,
     explain_sum,
     explain_function,
-    explain_clipping,
-    explain_dropout,
     explain_softmax,
-    explain_norm,
-    explain_sameness,
-)
-CAUSES: Final[Sequence[Cause]] = (
-    *CAUSES_OF_ANY_SHAPE,
-    *_OF_ONE_SHAPE,
-    partial(explain_places, causes=_OF_ONE_SHAPE),
-    explain_bias_or_gain,
 )
 """in the order in which they are tried: the simplest first"""
 
@@ -99,22 +81,19 @@ def explain_forward(
     expected: Array,
     actual: Array,
     inputs: Sequence[Array],
-    kind: str = "",
-    settings: Mapping[str, Any] | None = None,
     names: Sequence[str] = (),
     kept: Sequence[float] = (),
 ) -> str:
     """Return what makes the port's tensor differ from the reference's, and how to mend it; or "".
 
     inputs: what the call, or the code between a composite's children, had at hand, in order;
-    names: what they are called. kind: the PyTorch class that computes it, "" if unknown; settings:
-    the reference's, by PyTorch's names. kept: 1 - p of the port's dropouts that scale in eval mode.
+    names: what they are called. kept: 1 - p of the port's dropouts that scale in eval mode.
     """
     if not (_can_be_explained(expected) and _can_be_explained(actual)):
         return ""
     called = names or [f"input {number}" for number in range(len(inputs))]
     named = list(zip(called, inputs, strict=True))
-    mismatch = Mismatch(as_floats(expected), as_floats(actual), named, kind, settings or {}, kept)
+    mismatch = Mismatch(as_floats(expected), as_floats(actual), named, kept)
     if same(mismatch.expected, mismatch.actual):
         return ""
     causes = CAUSES if expected.shape == actual.shape else CAUSES_OF_ANY_SHAPE

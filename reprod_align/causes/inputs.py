@@ -103,8 +103,8 @@ def explain_pooling(mismatch: Mismatch) -> str:
     if not is_telling(expected) and expected.size > 3 or np.unique(expected).size < 3:
         return ""
     keeps = [keep for _, array in mismatch.inputs for keep in _list_keeps(array)]
-    for name, array in mismatch.floats:
-        if not expected.size < array.size <= _LARGEST:
+    for name, array in reversed(mismatch.inputs):
+        if array.dtype.kind != "f" or not expected.size < array.size <= _LARGEST:
             continue
         ours = theirs = ""
         for words, made in _list_reductions(as_floats(array), keeps):

@@ -1,10 +1,9 @@
 """What every cause is given, when it counts as proven, and what known number a factor is."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from reprod_align.api import refer_to
 from reprod_align.base import PORT, REFERENCE
@@ -44,10 +43,6 @@ class Mismatch:
     actual: Floats
     inputs: Sequence[tuple[str, Array]] = ()
     """what the call, or the code between a composite's children, had at hand: (name, array), in order"""
-    kind: str = ""
-    """the PyTorch class that computes it, "" if unknown"""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    """the reference's, by PyTorch's names"""
     kept: Sequence[float] = ()
     """1 - p of the port's dropouts that multiply by it in eval mode (mode='downscale_in_infer')"""
 
@@ -57,16 +52,12 @@ class Mismatch:
         return is_telling(self.expected) and is_telling(self.actual)
 
     @cached_property
-    def floats(self) -> list[tuple[str, Array]]:
-        """The inputs that hold numbers, the latest first."""
-        return [(name, array) for name, array in reversed(self.inputs) if array.dtype.kind == "f"]
-
-    @cached_property
     def sources(self) -> list[NamedValue]:
         """The distinct inputs that broadcast to the shape of `expected`, the latest first."""
         found: list[NamedValue] = []
-        for name, array in self.floats:
-            if not _broadcasts(array, self.expected) or not is_telling(array):
+        for name, array in reversed(self.inputs):
+            whole = array.dtype.kind == "f" and _broadcasts(array, self.expected)
+            if not (whole and is_telling(array)):
                 continue
             values = np.broadcast_to(np.asarray(array, np.float64), self.expected.shape)
             if not any(np.array_equal(values, source.values) for source in found):

@@ -209,8 +209,8 @@ def test_the_page_and_the_code_scan_show_the_ports_line(write: Write, tmp_path: 
     assert sarif["relatedLocations"][0]["message"]["text"] == "Paddle"
     lines = make_page(report, "pair").diagnostics[0].lines
     assert [line.side for line in lines] == ["Paddle", "PyTorch"]
-    words = "layer norm with epsilon 1e-05 in PyTorch and 1e-12 in Paddle"
-    assert translate(words) == "layer norm 的 epsilon：PyTorch 为 1e-05，Paddle 为 1e-12"
+    words = "the function is tanh in PyTorch and sigmoid in Paddle"
+    assert translate(words) == "所用的函数：PyTorch 为 tanh，Paddle 为 sigmoid"
 
 
 def test_the_command_takes_the_reference(write: Write, capsys: pytest.CaptureFixture[str]) -> None:

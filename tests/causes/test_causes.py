@@ -17,25 +17,12 @@ Y = RANDOM.standard_normal((B, L, D))
 Z = RANDOM.standard_normal((B, L, D))
 KEEP = np.ones((B, L))
 KEEP[1, 4:] = KEEP[2, 3:] = 0
-GAIN, BIAS = RANDOM.standard_normal((2, D))
 HEADS = X.reshape(B, L, H, -1).transpose(0, 2, 1, 3)
 
 
-def cause(expected, actual, *inputs, kind=""):
+def cause(expected, actual, *inputs):
     names = ("x", "y", "z", "w")[: len(inputs)]
-    return explain_forward(expected, actual, inputs, kind, {}, names)
-
-
-def layer_norm(x, eps=1e-5, ddof=0, axis=-1):
-    return (x - x.mean(axis, keepdims=True)) / np.sqrt(x.var(axis, ddof=ddof, keepdims=True) + eps)
-
-
-def rms_norm(x, eps=1e-5):
-    return x / np.sqrt((x**2).mean(-1, keepdims=True) + eps)
-
-
-def dropped(x, p, seed=3):
-    return x * (np.random.default_rng(seed).random(x.shape) >= p) / (1 - p)
+    return explain_forward(expected, actual, inputs, names)
 
 
 def rounded(x, kind):
@@ -147,66 +134,6 @@ PLANTED = {
     ),
     "words scaled": (X + Y[0], 12**0.5 * X + Y[0], (X, Y[0]), "3.4641 = sqrt(12) times x"),
     "other input": (X, Y, (X, Y), "PyTorch passes on x here, Paddle y"),
-    "layer norm epsilon": (
-        layer_norm(X) * GAIN + BIAS,
-        layer_norm(X, 1e-12) * GAIN + BIAS,
-        (X,),
-        "epsilon 1e-12 in Paddle and 1e-05",
-    ),
-    "layer norm without bias": (
-        layer_norm(X) * GAIN + BIAS,
-        layer_norm(X) * GAIN,
-        (X,),
-        "without its bias",
-    ),
-    "layer norm without weight": (
-        layer_norm(X) * GAIN + BIAS,
-        layer_norm(X) + BIAS,
-        (X,),
-        "without its weight",
-    ),
-    "unbiased variance": (
-        layer_norm(X) * GAIN,
-        layer_norm(X, ddof=1) * GAIN,
-        (X,),
-        "unbiased variance in Paddle",
-    ),
-    "rms epsilon": (
-        rms_norm(X) * GAIN,
-        rms_norm(X, 1e-6) * GAIN,
-        (X,),
-        "RMS norm with epsilon 1e-06 in Paddle",
-    ),
-    "rms weight plus one": (
-        rms_norm(X) * GAIN,
-        rms_norm(X) * (1 + GAIN),
-        (X,),
-        "adds 1 to the weight",
-    ),
-    "rms centred": (
-        rms_norm(X) * GAIN,
-        layer_norm(X) * GAIN,
-        (X,),
-        "layer norm in Paddle, RMS norm in PyTorch",
-    ),
-    "norm left out": (layer_norm(X) * GAIN + BIAS, X, (), "layer norm is missing"),
-    "norm too many": (X, layer_norm(X) * GAIN + BIAS, (), "layer norm is one too many: Paddle"),
-    "groups": (
-        layer_norm(SPOT.reshape(B, 2, -1)).reshape(SPOT.shape),
-        layer_norm(SPOT.reshape(B, 1, -1)).reshape(SPOT.shape),
-        (SPOT,),
-        "group norm of one group in Paddle, group norm of 2 groups",
-    ),
-    "batch norm epsilon": (
-        (SPOT - SPOT.mean((0, 2, 3), keepdims=True))
-        / np.sqrt(SPOT.var((0, 2, 3), keepdims=True) + 1e-5),
-        (SPOT - SPOT.mean((0, 2, 3), keepdims=True))
-        / np.sqrt(SPOT.var((0, 2, 3), keepdims=True) + 1e-3),
-        (SPOT,),
-        "batch norm with epsilon 0.001 in Paddle and 1e-05",
-    ),
-    "bias missing": (X @ np.eye(D) + BIAS, X, (), "a bias"),
-    "gain missing": (X * GAIN, X, (), "a gain (weight)"),
     "mean for sum": (
         X.mean(1),
         X.sum(1),
@@ -232,22 +159,7 @@ PLANTED = {
         (X, KEEP.astype(int) * 7),
         "without padding",
     ),
-    "dropout left out": (dropped(X, 0.2), X, (), "only PyTorch has a dropout here: it drops"),
-    "dropout rate": (dropped(X, 0.2), dropped(X, 0.5), (X,), "p = 0.2; Paddle drops"),
     "dropout scaled in eval": (X, X * 0.85, (), "1 - p for dropout p = 0.15"),
-    "padding zeroed": (X, X * KEEP[..., None], (), "in whole rows"),
-    "clipped": (
-        X,
-        np.clip(X, -0.7, 0.9),
-        (),
-        "Paddle clips the values to at least -0.7 and at most 0.9",
-    ),
-    "dropout rates, nothing at hand": (
-        dropped(X, 0.1),
-        dropped(X, 0.3),
-        (),
-        "dropout with p = 0.3 in Paddle and p = 0.1 in PyTorch",
-    ),
     "log of a softmax": (
         softmax(X, -1),
         np.log(softmax(X, -1)),
@@ -260,13 +172,6 @@ PLANTED = {
         (),
         "softmax in Paddle, log_softmax in PyTorch",
     ),
-    "epsilon of a batch norm at rest": (
-        X / math.sqrt(1 + 1e-5),
-        X / math.sqrt(1 + 1e-3),
-        (),
-        "epsilon 0.001 in Paddle and 1e-05 in PyTorch",
-    ),
-    "clipped in PyTorch": (np.clip(X, -0.7, 9), X, (), "PyTorch clips the values to at least -0.7"),
     "float32": (X, rounded(X, np.float32), (), "rounded to float32"),
     "float16": (X, rounded(X, np.float16), (), "rounded to float16"),
     "bfloat16": (X, bfloat16(X), (), "rounded to bfloat16"),
@@ -278,13 +183,6 @@ PLANTED = {
 def test_planted(name):
     expected, actual, inputs, words = PLANTED[name]
     assert words in cause(expected, actual, *inputs)
-
-
-def test_an_epsilon_of_the_settings_is_tried():
-    sides = layer_norm(X, 3e-5) * GAIN, layer_norm(X) * GAIN
-    assert explain_forward(*sides, [X], "LayerNorm", {"eps": 3e-5}).startswith(
-        "layer norm with epsilon 1e-05 in Paddle and 3e-05 in PyTorch (see"
-    )
 
 
 def split(x, heads=H):
@@ -399,7 +297,6 @@ NOTHING = {
     "nearly permuted": (X, HEADS.reshape(B, L, D) + 1e-6 * Y, (X,)),
     "nearly another activation": (np.tanh(X), np.maximum(X, 0) + 1e-6 * Y, (X,)),
     "nearly a residual": (X + Y, Y + 1e-6 * Z, (X, Y)),
-    "nearly an epsilon": (layer_norm(X) * GAIN, layer_norm(X, 1e-12) * GAIN + 1e-7 * Y, (X,)),
     "products": (X @ Y[0].T, Y @ X[0].T, (X, Y)),
     "equal": (X, X + 1e-13, (X, Y)),
     "constants": (np.ones((4, 5)), np.full((4, 5), 3.0), (np.ones((4, 5)),)),

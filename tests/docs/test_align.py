@@ -75,7 +75,7 @@ def test_the_example_prints_what_the_page_shows(
         "not judged:\n  - Paddle: 1 line never ran: examples/pair_mlp.py:",
     ):
         assert part in printed and part in shown
-    assert len(findings(printed)) == len(findings(shown)) == (10 if faulty else 0)
+    assert len(findings(printed)) == len(findings(shown)) == (9 if faulty else 0)
     assert findings(printed) == findings(shown)
     assert sources(printed) == sources(shown) and len(sources(shown)) == (11 if faulty else 0)
 

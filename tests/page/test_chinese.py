@@ -39,10 +39,6 @@ def test_verdicts_and_stages_have_a_chinese_word(word: str) -> None:
             "其输入一致而输出不一致；其输出：在 (0, 1) 处期望 1，得到 2",
         ),
         (
-            "layer norm with epsilon 1e-05 in Paddle and 1e-12 in PyTorch",
-            "layer norm 的 epsilon：Paddle 为 1e-05，PyTorch 为 1e-12",
-        ),
-        (
             "eps: PyTorch 1e-12, Paddle 1e-05; set epsilon=1e-12 in Paddle",
             "eps：PyTorch 1e-12，Paddle 1e-05；请在 Paddle 中设置 epsilon=1e-12",
         ),

@@ -150,8 +150,10 @@ def _tell_choice(
     decided = f"`{condition}` decides it" if condition else _count_layers(finding, pairing)
     if not decided:
         return finding
-    cause = ". ".join(filter(None, [finding.cause, decided]))
-    shown = replace(finding, cause=cause)
+    if finding.settings and not finding.cause:
+        shown = replace(finding, settings=f"{finding.settings}. {decided}")
+    else:
+        shown = replace(finding, cause=". ".join(filter(None, [finding.cause, decided])))
     findings.replace(finding, shown)
     return shown
 

@@ -238,11 +238,12 @@ def _rank_causes(guess: str, lines: Lines, edit: Suggestion | None) -> str:
 
 def _explain_numbers(runner: Runner, done: Pass, fault: Fault) -> str:
     """Return why the numbers of a fault differ, as far as they tell it; "" if they do not."""
-    pairing, (ours, theirs) = runner.pairing, fault.place
-    settings = pairing.torch.modules.get(ours)
-    cause = find_cause(fault, done.reference, settings, runner.weights, pairing.paddle.modules)
+    pairing = runner.pairing
+    cause = find_cause(fault, done.reference, runner.weights, pairing.paddle.modules)
     if not cause and fault.own_code and fault.stage == "forward":
-        return explain_draws(theirs, done.reference.drawn, done.natural.drawn, pairing.places)
+        return explain_draws(
+            fault.place[1], done.reference.drawn, done.natural.drawn, pairing.places
+        )
     return cause
 
 

@@ -18,14 +18,12 @@ import numpy as np
 def find_cause(
     fault: Fault,
     reference: Trace,
-    settings: ModuleSettings | None,
     weights: Mapping[str, Array],
     port: Mapping[str, ModuleSettings] = MappingProxyType({}),
 ) -> str:
     """Return the cause of a fault in a sentence, and what to read of it; "" if no known mistake fits.
 
-    settings: of the module on the PyTorch side, None if it has none of that name. weights: PyTorch's.
-    port: the settings of Paddle's modules.
+    weights: PyTorch's. port: the settings of Paddle's modules.
     """
     if fault.expected is None or fault.actual is None:
         return ""
@@ -39,10 +37,9 @@ def find_cause(
     if same_shape and (words := explain_scores(fault.expected, fault.actual)):
         return words
     given = [*_own_tensors(fault, weights), *_values_at_hand(fault, reference)]
-    kind, values = ("", {}) if settings is None else (settings.kind, settings.values)
     arrays, names = [array for _, array in given], [name for name, _ in given]
     kept = list(_find_scaling(port.values()))
-    return explain_forward(fault.expected, fault.actual, arrays, kind, values, names, kept)
+    return explain_forward(fault.expected, fault.actual, arrays, names, kept)
 
 
 def _find_scaling(modules: Iterable[ModuleSettings]) -> Iterator[float]:

@@ -83,6 +83,8 @@ class EmbeddingPaddingIdx(Entry):
     apis = "torch.nn.Embedding(padding_idx=)", "paddle.nn.Embedding(padding_idx=)"
     sources = ("quick start 3.1, initialisation code",)
     keywords = "pad row zero"
+    conventions = {"padding_idx": Convention("padding_idx")}
+    convention_kinds = ("Embedding",)
 
     def torch_side(self) -> Any:
         return filled(torch.nn.Embedding(5, 3, padding_idx=0))(torch.tensor([0, 2]))
@@ -142,6 +144,8 @@ class DropoutScale(Entry):
     apis = "torch.nn.Dropout", "paddle.nn.Dropout"
     sources = ("quick start 3.1 API table", "guide 3.1.3")
     keywords = "mode upscale_in_train downscale_in_infer"
+    conventions = {"p": Convention("p"), "mode": Convention("mode")}
+    convention_kinds = ("Dropout",)
 
     def torch_side(self) -> Any:
         dropout = torch.nn.Dropout(0.25)
