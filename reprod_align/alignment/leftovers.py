@@ -3,8 +3,7 @@
 Also weights that were converted before: are they the reference's, and what was done to them if not?
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import permutations
+from collections.abc import Mapping, Sequence
 
 from reprod_align.alignment.audit import describe_differences
 from reprod_align.alignment.comparing import Pass
@@ -15,6 +14,7 @@ from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array
 from reprod_align.base.difference import gap
 from reprod_align.base.text import parent, shorten
+from reprod_align.causes import explain_weight
 from reprod_align.causes.mismatch import cite
 from reprod_align.match import Match, TensorPair
 from reprod_align.model.side import ModelFailure, TensorInfo
@@ -221,42 +221,17 @@ def find_cause(name: str, expected: Array, paddle: Weights) -> str:
     actual = paddle[name]
     if not actual.any():
         return f"the weight is all zeros in {PORT}: it was not converted"
-    for words, made in _mistakes(expected):
-        if _equal(made, actual):
-            return words
+    if expected.ndim == 2 and _equal(expected.T, actual):
+        words = "not transposed: a Linear weight is (out, in) in PyTorch and (in, out) in Paddle"
+        return cite(words, "linear-weight")
+    if words := explain_weight(expected, actual):
+        return words
     if expected.size and (expected != expected.flat[0]).any():
         for other, values in paddle.items():
             if other != name and _equal(expected, values):
                 return f"the values that belong here are in {other}"
     scale = _constant_ratio(expected, actual)
     return f"the weight is {scale:.6g} times {REFERENCE}'s" if scale else ""
-
-
-def _mistakes(expected: Array) -> Iterator[tuple[str, Array]]:
-    """Yield known mistakes of conversion: in words, and what each makes of the weight."""
-    if not expected.ndim:
-        return
-    if expected.ndim == 2:
-        words = "not transposed: a Linear weight is (out, in) in PyTorch and (in, out) in Paddle"
-        yield cite(words, "linear-weight"), expected.T
-    yield "the sign is wrong", -expected
-    yield "the rows are in reverse order", expected[::-1]
-    if expected.shape[0] > 1:
-        for by in (1, -1):
-            yield f"shifted by {by} along the first axis", np.roll(expected, by, axis=0)
-    for parts in (2, 3, 4):
-        for axis in range(min(expected.ndim, 2)):
-            yield from _reordered(expected, parts, axis)
-
-
-def _reordered(expected: Array, parts: int, axis: int) -> Iterator[tuple[str, Array]]:
-    """Yield the tensor with its blocks (q, k, v; gates) in every other order."""
-    if expected.shape[axis] % parts:
-        return
-    blocks = np.split(expected, parts, axis=axis)
-    for order in list(permutations(range(parts)))[1:]:
-        words = f"its {parts} blocks (gates, or q k v) are in the order {order} along axis {axis}"
-        yield words, np.concatenate([blocks[at] for at in order], axis=axis)
 
 
 def _equal(expected: Array, actual: Array) -> bool:

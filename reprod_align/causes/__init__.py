@@ -45,6 +45,7 @@ __all__ = [
     "explain_loss_sides",
     "explain_mask",
     "explain_scores",
+    "explain_weight",
 ]
 
 _LARGEST = 4_000_000  # elements
@@ -67,6 +68,8 @@ CAUSES: Final[Sequence[Cause]] = (
     explain_softmax,
 )
 """in the order in which they are tried: the simplest first"""
+
+CAUSES_OF_WEIGHTS: Final[Sequence[Cause]] = (explain_layout, explain_rounding)
 
 LOSSES: Final[Sequence[Callable[[LossSides], str]]] = (
     explain_total,
@@ -99,6 +102,18 @@ def explain_forward(
     causes = CAUSES if expected.shape == actual.shape else CAUSES_OF_ANY_SHAPE
     with np.errstate(all="ignore"):
         return next((words for explain in causes if (words := explain(mismatch))), "")
+
+
+def explain_weight(expected: Array, actual: Array) -> str:
+    """Return what was done to a weight: laid out in another order, or rounded; or "".
+
+    Both may have gone through float32 on their way.
+    """
+    if expected.shape != actual.shape:
+        return ""
+    mismatch = Mismatch(*(as_floats(side.astype(np.float32)) for side in (expected, actual)))
+    with np.errstate(all="ignore"):
+        return next((words for explain in CAUSES_OF_WEIGHTS if (words := explain(mismatch))), "")
 
 
 def _can_be_explained(array: Array) -> bool:
