@@ -111,7 +111,8 @@ def explain_weight(expected: Array, actual: Array) -> str:
     """
     if expected.shape != actual.shape:
         return ""
-    mismatch = Mismatch(*(as_floats(side.astype(np.float32)) for side in (expected, actual)))
+    ours, theirs = (as_floats(side.astype(np.float32)) for side in (expected, actual))
+    mismatch = Mismatch(ours, theirs)
     with np.errstate(all="ignore"):
         return next((words for explain in CAUSES_OF_WEIGHTS if (words := explain(mismatch))), "")
 
