@@ -24,7 +24,7 @@ from reprod_align.causes.losses import (
     explain_ratio,
     explain_total,
 )
-from reprod_align.causes.masks import explain_mask, explain_scores, explain_softmax
+from reprod_align.causes.masks import explain_mask, explain_softmax
 from reprod_align.causes.mismatch import Mismatch, as_floats, cite, same
 from reprod_align.causes.values import (
     explain_draws,
@@ -44,7 +44,6 @@ __all__ = [
     "explain_loss",
     "explain_loss_sides",
     "explain_mask",
-    "explain_scores",
     "explain_weight",
 ]
 

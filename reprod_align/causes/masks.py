@@ -18,7 +18,6 @@ from reprod_align.causes.mismatch import (
 import numpy as np
 
 _WEAK = -100.0  # an additive mask above this does not hide for certain
-_HIDDEN = -1e3  # a score below is masked
 _SEEN = 1e-20  # a probability above: Paddle's softmax leaves about 1e-29 where -1e9 is added
 _BOOLEAN = "attention-boolean-mask"
 
@@ -75,12 +74,6 @@ def _explain_shown(ours: Bools, theirs: Bools) -> str:
     if theirs.all() or not theirs.any():
         return f"{'nothing' if theirs.all() else 'everything'} is masked in {PORT}"
     square = ours.ndim >= 2 and ours.shape[-1] == ours.shape[-2]
-    if square and np.array_equal(ours.swapaxes(-1, -2), theirs):
-        return "the mask is transposed: queries and keys are exchanged"
-    if not square and np.array_equal(np.flip(ours, -1), theirs):
-        return "the mask is reversed along its last axis"
-    if not square and any(np.array_equal(np.roll(ours, by, -1), theirs) for by in (1, -1)):
-        return "the mask is shifted by one along its last axis"
     extra, lacking = theirs & ~ours, ours & ~theirs
     if extra.any() == lacking.any():
         return ""
@@ -125,38 +118,10 @@ def _explain_indices(ours: Floats, theirs: Floats) -> str:
     for axis in range(ours.ndim):
         if np.array_equal(np.flip(ours, axis), theirs):
             return f"the indices are in reverse order along axis {axis} in {PORT}"
-        if any(np.array_equal(np.roll(ours, by, axis), theirs) for by in (1, -1)):
-            return f"the indices are shifted by one along axis {axis} in {PORT}"
-    changed = ours != theirs
-    before, after = np.unique(ours[changed]), np.unique(theirs[changed])
-    if apart.size == 2 and before.size == after.size == 1 and changed.mean() <= 0.5:
-        if not (ours[~changed] == before).any():
-            return f"the index {before[0]:g} is {after[0]:g} in {PORT}"
     return ""
 
 
-# ------------------------------------------------------------- scores and probabilities under a mask
-
-
-def explain_scores(expected: Array, actual: Array) -> str:
-    """Explain scores of which other places are hidden; "" if those shown on both sides differ too.
-
-    expected, actual: scores of one shape with a mask added, before the softmax.
-    """
-    hidden, missed = expected <= _HIDDEN, actual <= _HIDDEN
-    shown = ~hidden & ~missed
-    if not hidden.any() or np.array_equal(hidden, missed) or not shown.any():
-        return ""
-    if not same(as_floats(expected[shown]), as_floats(actual[shown])):
-        return ""
-    if (hidden & (actual >= -_HIDDEN)).any():
-        return (
-            f"the mask has the opposite sign in {PORT}: it raises the scores that {REFERENCE} hides"
-        )
-    counts = int((hidden & ~missed).sum()), int((missed & ~hidden).sum())
-    words = [f"shows {counts[0]} places that {REFERENCE} hides"] if counts[0] else []
-    words += [f"hides {counts[1]} that {REFERENCE} shows"] if counts[1] else []
-    return f"the mask hides other places: {PORT} {' and '.join(words)}"
+# ------------------------------------------------------------- probabilities under a mask
 
 
 def explain_softmax(mismatch: Mismatch) -> str:

@@ -1,7 +1,7 @@
 """Masks and indices that the port makes in a known wrong way, and softmaxes under them."""
 
 from reprod_align.causes.functions import softmax
-from reprod_align.causes.masks import explain_mask, explain_scores, explain_softmax
+from reprod_align.causes.masks import explain_mask, explain_softmax
 from reprod_align.causes.mismatch import cite
 from tests.causes.numbers import X, Y, mismatch
 
@@ -17,11 +17,9 @@ IDS = np.array([[0, 1, 2, 3], [0, 1, 2, 3]])
 @pytest.mark.parametrize(("expected", "actual", "words"), [
     (PADDING, 1 - PADDING, "the mask is inverted: 1 (True) in PyTorch is 0 (False)"),
     (PADDING, np.ones_like(PADDING), "it is 1 everywhere in Paddle"),
-    (PADDING, PADDING[:, ::-1], "reversed along its last axis"),
     (PADDING, [[1, 1, 1, 0], [1, 1, 1, 0]], "1 places more than PyTorch"),
     (CAUSAL, np.tri(5, k=1, dtype=bool), "hides: one token ahead: the causal mask is shifted"),
     (CAUSAL, np.tri(5, k=-1, dtype=bool), "shows: each token itself: the causal mask is shifted"),
-    (CAUSAL, CAUSAL.T, "the mask is transposed"),
     (ADDED, -ADDED, "the opposite sign"),
     (ADDED, ADDED * 0, "nothing is masked in Paddle"),
     (ADDED, np.where(CAUSAL, 0.0, -1.0), "adds -1 where PyTorch adds -1e+09: too little to hide"),
@@ -29,7 +27,6 @@ IDS = np.array([[0, 1, 2, 3], [0, 1, 2, 3]])
     (IDS, IDS + 2, "off by +2 in Paddle: they start at 2, PyTorch's at 0"),
     (IDS, IDS * 0, "the indices are all 0"),
     (IDS, IDS[:, ::-1], "in reverse order along axis 1"),
-    (IDS, np.where(IDS == 3, 0, IDS), "the index 3 is 0 in Paddle"),
 ])  # fmt: skip
 def test_a_known_mistake_is_named(expected: np.ndarray, actual: np.ndarray, words: str) -> None:
     assert words in explain_mask(expected, np.asarray(actual))
@@ -39,25 +36,6 @@ def test_equal_masks_and_other_shapes_have_no_cause() -> None:
     assert explain_mask(PADDING, PADDING.copy()) == ""
     assert explain_mask(PADDING, PADDING[:, :3]) == ""
     assert explain_mask(IDS, np.array([[5, 9, 2, 7], [1, 8, 3, 3]])) == ""
-
-
-HIDING = np.where(np.arange(6) > 3, -np.finfo(np.float64).max, 0.0)
-
-
-@pytest.mark.parametrize(
-    ("mask", "words"),
-    [
-        (np.zeros(6), "the mask hides other places: Paddle shows 8 places that PyTorch hides"),
-        (-HIDING * 1e-300, "it raises the scores that PyTorch hides"),
-        (HIDING[::-1], "Paddle shows 8 places that PyTorch hides and hides 8 that PyTorch shows"),
-        (np.where(HIDING, -1e4, 0.0), ""),  # another number that hides the same
-    ],
-)
-def test_scores_tell_what_their_mask_hides(mask: np.ndarray, words: str) -> None:
-    scores = np.random.default_rng(0).normal(size=(4, 6))
-    found = explain_scores(scores + HIDING, scores + mask)
-    assert words in found and bool(found) == bool(words)
-    assert not explain_scores(scores + HIDING, 2 * scores + mask)
 
 
 SCORES = X[:, :, :6]

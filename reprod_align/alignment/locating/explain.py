@@ -7,7 +7,7 @@ from reprod_align.alignment.locating.fault import Fault
 from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array
 from reprod_align.base.text import last_part, parent
-from reprod_align.causes import explain_forward, explain_gradient, explain_mask, explain_scores
+from reprod_align.causes import explain_forward, explain_gradient, explain_mask
 from reprod_align.causes.mismatch import cite
 from reprod_align.model.settings import ModuleSettings
 from reprod_align.model.trace import Call, Trace
@@ -32,9 +32,6 @@ def find_cause(
     if fault.kind == "mask":
         return explain_mask(fault.expected, fault.actual)
     if words := _explain_boolean_mask(fault):
-        return words
-    same_shape = fault.expected.shape == fault.actual.shape
-    if same_shape and (words := explain_scores(fault.expected, fault.actual)):
         return words
     given = [*_own_tensors(fault, weights), *_values_at_hand(fault, reference)]
     arrays, names = [array for _, array in given], [name for name, _ in given]

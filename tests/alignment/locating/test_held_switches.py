@@ -19,7 +19,7 @@ FAULTS = {
     "choice in a constructor": ("if d == 8", "if d != 8", "`d != 8` decides it"),
     "condition negated": ("mask is not None", "mask is None", "gives PyTorch's numbers"),
     "one of two conditions": ("x.ndim == 3", "x.ndim != 3", "gives PyTorch's numbers"),
-    "mask subtracted": ("scores + mask", "scores - mask", "it raises the scores that PyTorch hides"),
+    "mask subtracted": ("scores + mask", "scores - mask", "`scores + mask` in place of"),
     "layer dropped": ("self.split(self.k(x))", "self.split(x)", "PyTorch calls `self.k(x)` here"),
 }  # fmt: skip
 
