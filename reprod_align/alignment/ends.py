@@ -30,6 +30,7 @@ from reprod_align.base.difference import Gap, gap
 from reprod_align.base.local import Allowance, judge
 from reprod_align.base.text import shorten
 from reprod_align.model.side import has_few_values, may_have_gradient, name_inputs
+from reprod_align.model.trace import find_container
 
 import numpy as np
 
@@ -179,10 +180,6 @@ def judge_values(runner: Runner, findings: Findings, done: Pass) -> None:
             findings.add("forward", "", "", text, found.gap, kind="output-value")
 
 
-def _find_container(name: str) -> str:
-    return name.rpartition("[")[0] if name.endswith("]") else ""
-
-
 def _is_same(first: Value, second: Value) -> bool:
     if first is None or second is None:
         return first is second
@@ -227,8 +224,8 @@ def note_left(pairing: Pairing, findings: Findings, done: Pass) -> None:
         {found.paddle_name for found in done.values},
     )
     for framework, left, met in zip((str(REFERENCE), str(PORT)), sides, names, strict=True):
-        held = {_find_container(name) for name in met} - {""}
-        torn = [name for name in left if _find_container(name) in held]
+        held = {find_container(name) for name in met} - {""}
+        torn = [name for name in left if find_container(name) in held]
         if torn and not findings.at_stage("forward"):
             text = f"outputs that the {framework} model alone has: {shorten(torn, _NAMED)}"
             findings.add("forward", "", "", text, kind="output-missing")

@@ -22,7 +22,7 @@ from reprod_align.match import (
 )
 from reprod_align.model.backward import Projection, pair_outputs
 from reprod_align.model.side import Inputs, ModelFailure, Side
-from reprod_align.model.trace import Trace
+from reprod_align.model.trace import Trace, find_container
 from reprod_align.model.watch import Keep
 from reprod_align.randomness import KeyedDraws
 
@@ -219,8 +219,8 @@ def _note_unpaired_outputs(
     paired, met = {pair.expected for pair in pairs}, {pair.actual for pair in pairs}
     missing = [at for at in reference.outputs if at not in paired and at not in port.values]
     findings.report.unpaired = missing
-    for container in dict.fromkeys(_container(at) for at in missing):
-        held = [at for at in reference.outputs if _container(at) == container]
+    for container in dict.fromkeys(find_container(at) for at in missing):
+        held = [at for at in reference.outputs if find_container(at) == container]
         left = [at for at in held if at not in paired]
         if container and len(left) < len(held):
             text = (
@@ -258,11 +258,6 @@ def _find_idle(pairing: Pairing, reference: Trace, port: Trace, at: str) -> tupl
         if loaded and any(np.array_equal(array, output) for array in made):
             return call.path, theirs
     return None
-
-
-def _container(at: str) -> str:
-    """Return the list that an output is an element of: "hidden" of "hidden[2]"; "" for no list."""
-    return at.rpartition("[")[0] if at.endswith("]") else ""
 
 
 def _list_outputs(names: list[str]) -> str:

@@ -197,6 +197,11 @@ def sum_gradients(
     return sums
 
 
+def find_container(at: str) -> str:
+    """Return the list that an output is an element of: "hidden" of "hidden[2]"; "" for no list."""
+    return at.rpartition("[")[0] if at.endswith("]") else ""
+
+
 def find_unpaired(
     expected: Mapping[str, Leaf], actual: Mapping[str, Leaf], pairs: Sequence[LeafPair]
 ) -> tuple[str, str] | None:

@@ -8,6 +8,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from reprod_align.base.blocks import map_file
 from reprod_align.errors import WeightsError
 from reprod_align.records.pickled import Builder, Dtype, Refused
 from reprod_align.records.safe_pickle import Machine
@@ -42,7 +43,6 @@ from reprod_align.weights.stored import (
     Stored,
     TensorEntry,
     find_fault,
-    map_file,
     read_chunks,
 )
 
@@ -97,7 +97,7 @@ class _LazyBuilder(Builder):
 
 def read_paddle_file(path: Path) -> object:
     """Return what a file of `paddle.save` holds, its tensors unread. Raises Refused."""
-    view = map_file(path)
+    view = memoryview(map_file(path))
     return _simplify(Machine(view, _LazyBuilder(path, view)).run())
 
 

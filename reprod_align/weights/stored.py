@@ -1,7 +1,6 @@
 """A tensor in a file: one that is read on demand (`Stored`), one that is to be written (`TensorEntry`)."""
 
 import math
-import mmap
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -233,12 +232,6 @@ def is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
             return False
         expected *= length
     return True
-
-
-def map_file(path: Path) -> memoryview:
-    """Return the bytes of a file, mapped; it is closed when nothing refers to them."""
-    with path.open("rb") as handle:
-        return memoryview(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 class ArraysOnDemand(Mapping[str, Array]):

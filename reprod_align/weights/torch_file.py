@@ -13,6 +13,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from reprod_align.base.blocks import map_file
 from reprod_align.errors import one_line
 from reprod_align.records.pickled import KNOWN_NAMES, Builder, Refused
 from reprod_align.records.safe_pickle import HANDLERS, Machine
@@ -41,7 +42,6 @@ from reprod_align.weights.stored import (
     TensorEntry,
     find_fault,
     is_dense,
-    map_file,
     read_chunks,
 )
 
@@ -300,7 +300,7 @@ def read_torch_legacy(path: Path) -> object:
         counted[key] = dtype, length
         return FileSpan(path, 0, length * np.dtype(DTYPES[dtype]).itemsize)
 
-    view = map_file(path)
+    view = memoryview(map_file(path))
     _, keys, end = _run_legacy(view, count)
     spans = _place_storages(path, view, counted, keys, end)
     return _run_legacy(view, lambda key, dtype, length: spans[key])[0]
