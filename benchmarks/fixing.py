@@ -26,6 +26,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import FunctionType
 from typing import Any, Literal
@@ -124,7 +125,9 @@ def stands_in_source(case: Case) -> bool:
     gives a right constructor, loss or optimizer another number.
     """
     given: Mapping[str, Any] = getattr(case.build, "keywords", {})
-    if given.keys() & _OUTSIDE:
+    made = (one for one in getattr(case.build, "args", ()) if isinstance(one, partial))
+    numbers = (value for one in made for value in (*one.args, *one.keywords.values()))
+    if given.keys() & _OUTSIDE or not all(map(callable, numbers)):
         return False
     if "change" in given:
         return _replaces_method(given["change"])
@@ -219,16 +222,18 @@ def read_outcome(found: Mended) -> Outcome:
 def takes_plant_out(edit: Mend) -> bool:
     """Tell whether an edit stands in code that states or plants a fault, and in none that a layer runs.
 
-    What makes a loss or an optimizer is the port's, wherever it stands.
+    A layer runs its methods, and the steps that a method is made of, `act=lambda x: ...`. What makes a
+    loss or an optimizer is the port's, wherever it stands.
     """
     if any(part in edit.file for part in _PLANTING):
         return True
     if _FAMILIES not in edit.file or edit.stage not in ("weights", "forward", "backward"):
         return False
-    tree = ast.parse(Path(edit.file).read_text("utf-8"))
+    nodes = [*ast.walk(ast.parse(Path(edit.file).read_text("utf-8")))]
+    steps = {id(one.value) for one in nodes if isinstance(one, ast.keyword)}
     return not any(
-        node.args.args and node.args.args[0].arg == "self"
-        for node in ast.walk(tree)
+        node.args.args and (node.args.args[0].arg == "self" or id(node) in steps)
+        for node in nodes
         if isinstance(node, (ast.FunctionDef, ast.Lambda))
         and node.lineno <= edit.line <= (node.end_lineno or 0)
     )

@@ -13,7 +13,7 @@ from typing import Any, Final
 from reprod_align.api import find_convention
 from reprod_align.base import PORT
 from reprod_align.base.text import ancestors, is_within, last_part, parent
-from reprod_align.explain.code import Code, dotted, list_imports, parse_code
+from reprod_align.explain.code import Code, covers, dotted, list_imports, parse_code
 from reprod_align.explain.donor import (
     PARTS,
     likeness,
@@ -138,7 +138,7 @@ def find_scope(
     known, described = reference.describe(), port.describe()
     path, other = _find_modules(finding, known, described, modules)
     donors = [*_list_donors(_find_classes(reference, other, sources), sources)]
-    regions = [*_find_function(theirs, ours, donors, sources)]
+    regions = [*_find_function(theirs, ours, donors, sources, ran is not None)]
     classes = _find_classes(port, path, sources)
     lone = described.modules.keys() - modules.values()
     classes += _find_lone_classes(port, path, lone, classes, sources)
@@ -272,14 +272,27 @@ def _find_modules(
 
 
 def _find_function(
-    theirs: tuple[str, int], ours: tuple[str, int], others: Sequence["Donor"], sources: Sources
+    theirs: tuple[str, int],
+    ours: tuple[str, int],
+    others: Sequence["Donor"],
+    sources: Sources,
+    anonymous: bool,
 ) -> Iterator[Region]:
-    """Yield the function around the line that the finding names. others: further donors."""
+    """Yield the functions around the line that the finding names, the innermost first.
+
+    others: further donors. anonymous: one without a name too.
+    """
     code, donor_code = sources.code(theirs[0]), sources.code(ours[0])
-    name = name_around(code, theirs[1]) if code is not None else ""
-    if name:
-        donor = find_around(donor_code, ours[1]) if donor_code is not None else None
-        donors = [Donor(donor, list_imports(donor_code.tree))] if donor and donor_code else []
+    if code is None:
+        return
+    donor = find_around(donor_code, ours[1]) if donor_code is not None else None
+    donors = [Donor(donor, list_imports(donor_code.tree))] if donor and donor_code else []
+    lambdas = [
+        node for node in code.nodes if isinstance(node, ast.Lambda) and covers(node, theirs[1])
+    ]
+    for node in lambdas[-1:] if anonymous else ():
+        yield Region(theirs[0], f"{LAMBDA}{node.lineno}", [*donors, *others])
+    if name := name_around(code, theirs[1]):
         yield Region(theirs[0], name, [*donors, *others])
 
 

@@ -173,7 +173,8 @@ class Report:
     details: Details = field(default_factory=Details)
     """every layer, weight and curve, for the web page and the table to paste"""
     called: list[str] = field(default_factory=list)
-    """where the place of a difference was sought: the modules with a counterpart that the port calls"""
+    """where the place of a difference was sought: the modules with a counterpart that the port calls, none
+    that it calls more often than the reference does"""
     unpaired: list[str] = field(default_factory=list)
     """the outputs of the reference that none of the port's is held against"""
     reference: Framework = "torch"

@@ -23,7 +23,7 @@ def relu(self, x):
     return x
 
 
-CASES = [build(lambda self, x: x - 1)]
+PLANTED = [build(lambda self, x: x - 1), build(act=lambda x: x + 2)]
 LOSS = lambda out, y: out - y
 """
 
@@ -35,6 +35,7 @@ LOSS = lambda out, y: out - y
         ("if change", "forward", True),
         ("    return x\n", "forward", False),
         ("lambda self", "backward", False),
+        ("act=lambda x", "forward", False),
         ("lambda out", "loss", False),
         ("lambda out", "forward", True),
     ],
@@ -68,6 +69,7 @@ def test_what_builds_the_zoo_is_no_port() -> None:
         ("mlp/mlp weights: square Linear not transposed", False),
         ("bert/query untransposed", False),
         ("bert/eps 1e-5", False),  # an argument of a right class
+        ("unseen/trained: first state is a buffer", False),  # likewise
         ("training/loss: sum for mean", False),  # a number that a right loss is made with
     ],
 )

@@ -1,10 +1,12 @@
 """Where an edit may stand: the port's own functions, each beside the reference's."""
 
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 from reprod_align.explain.code import Code
 from reprod_align.explain.edits import Site
+from reprod_align.explain.executed import LAMBDA
 from reprod_align.explain.scope import (
     Donor,
     Region,
@@ -56,6 +58,29 @@ def test_only_the_ports_code_may_be_edited(tmp_path: Path) -> None:
     assert sites[0].statement.lineno == scope.place[1]  # the finding's line first
     assert "1e-12" in ast_text(sites[0].donor) and not sites[0].is_settled
     assert any(site.is_settled for site in sites)
+
+
+def test_a_function_without_a_name_around_the_line_comes_first(tmp_path: Path) -> None:
+    path = write_pair(tmp_path, "an axis")
+    text = path.read_text().replace("F.softmax(scores", "(lambda s: F.softmax(s", 1)
+    text = text.replace(
+        ") @ h\n            return paddle", "))(scores) @ h\n            return paddle"
+    )
+    assert "(lambda s: F.softmax(s" in text
+    path.write_text(text)
+    with open_bench(path) as bench:
+        report, ran = bench.judge_fully({}), bench.watch({})
+        port, known = bench.make_port(), report.pairs
+        line = text[: text.index("lambda s")].count("\n") + 1
+        finding = replace(report.findings[0], paddle_line=f"{path}:{line}")
+        scope = find_scope(finding, bench.reference, port, known, Sources(), ran)
+    assert [one.name for one in scope.regions[:2]] == [
+        f"{LAMBDA}{line}",
+        "paddle_model.Net.forward",
+    ]
+    assert [site.statement.lineno for site in list_sites(scope, scope.regions[0], Code(text))] == [
+        line
+    ]
 
 
 def test_the_references_text_names_the_ports_modules(tmp_path: Path) -> None:

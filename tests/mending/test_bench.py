@@ -80,6 +80,17 @@ def test_progress_is_a_fault_that_is_gone_and_none_that_is_new() -> None:
     assert not Outcome(error="it raises").mends(before, NORM)
 
 
+def test_a_call_too_many_mends_nothing(tmp_path: Path) -> None:
+    """Its module's calls stand for none of PyTorch's then, and what differs there is not seen."""
+    path = write_pair(tmp_path, "an axis")
+    with open_bench(path) as bench:
+        before = bench.judge({})
+        text = bench.files.read(str(path), {})
+        twice = bench.judge({str(path): text.replace("self.norm(x)", "self.norm(self.norm(x))")})
+    assert "norm" in before.called and twice.ran and "norm" not in twice.called
+    assert not any(twice.mends(before, fault) for fault in before.faults)
+
+
 def test_of_two_mistakes_the_first_is_mended_if_the_difference_begins_later(tmp_path: Path) -> None:
     file = str(tmp_path / "net.py")
     trial = Trial(file, Candidate("operator", Edit(0, 1, "<"), 4, "<=", "<"))

@@ -60,8 +60,12 @@ _NAMED = 3  # layers in one message
 def locate(runner: Runner, findings: Findings, done: Pass) -> Trace:
     """Add a finding for each module at fault; return the port's run on the reference's numbers."""
     _forget_gradients(done)
-    names, called = runner.pairing.names, done.natural.counts()
-    places = (name_place(names[path], path) for path in called if path in names)
+    names, due = runner.pairing.names, done.reference.counts()
+    places = (
+        name_place(names[path], path)
+        for path, count in done.natural.counts().items()
+        if path in names and count <= max(due[names[path]], 1)
+    )
     findings.report.called = list(dict.fromkeys([*findings.report.called, *places]))
     free, given = run_pinned(runner, done)
     if not (done.outputs_ok or findings.report.shares or findings.places_only):
