@@ -125,14 +125,20 @@ def stands_in_source(case: Case) -> bool:
     gives a right constructor, loss or optimizer another number.
     """
     given: Mapping[str, Any] = getattr(case.build, "keywords", {})
-    made = (one for one in getattr(case.build, "args", ()) if isinstance(one, partial))
-    numbers = (value for one in made for value in (*one.args, *one.keywords.values()))
-    if given.keys() & _OUTSIDE or not all(map(callable, numbers)):
+    if given.keys() & _OUTSIDE or any(map(_holds_numbers, getattr(case.build, "args", ()))):
         return False
     if "change" in given:
         return _replaces_method(given["change"])
     makers = [value for name, value in given.items() if name.startswith("paddle_")]
     return not makers or any(map(_is_written_out, makers))
+
+
+def _holds_numbers(given: Any) -> bool:
+    """Tell whether a class comes with numbers for its constructor, or these by themselves."""
+    if isinstance(given, partial):
+        return not all(map(callable, (*given.args, *given.keywords.values())))
+    values = given.values() if isinstance(given, dict) else ()
+    return any(isinstance(one, (bool, int, float, str)) for one in values)
 
 
 def _replaces_method(change: Any) -> bool:
@@ -222,17 +228,19 @@ def read_outcome(found: Mended) -> Outcome:
 def takes_plant_out(edit: Mend) -> bool:
     """Tell whether an edit stands in code that states or plants a fault, and in none that a layer runs.
 
-    A layer runs its methods, and the steps that a method is made of, `act=lambda x: ...`. What makes a
-    loss or an optimizer is the port's, wherever it stands.
+    A layer runs its methods, and the steps that a method is made of, `act=lambda x: ...` or `act=step`.
+    What makes a loss or an optimizer is the port's, wherever it stands.
     """
     if any(part in edit.file for part in _PLANTING):
         return True
     if _FAMILIES not in edit.file or edit.stage not in ("weights", "forward", "backward"):
         return False
     nodes = [*ast.walk(ast.parse(Path(edit.file).read_text("utf-8")))]
-    steps = {id(one.value) for one in nodes if isinstance(one, ast.keyword)}
+    given = [one.value for one in nodes if isinstance(one, ast.keyword)]
+    steps = {*map(id, given), *(one.id for one in given if isinstance(one, ast.Name))}
     return not any(
-        node.args.args and (node.args.args[0].arg == "self" or id(node) in steps)
+        node.args.args
+        and (node.args.args[0].arg == "self" or {id(node), getattr(node, "name", "")} & steps)
         for node in nodes
         if isinstance(node, (ast.FunctionDef, ast.Lambda))
         and node.lineno <= edit.line <= (node.end_lineno or 0)

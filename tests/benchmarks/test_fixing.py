@@ -19,11 +19,15 @@ def build(change):
         change(Net)
 
 
+def step(x):
+    return x + 3
+
+
 def relu(self, x):
     return x
 
 
-PLANTED = [build(lambda self, x: x - 1), build(act=lambda x: x + 2)]
+PLANTED = [build(lambda self, x: x - 1), build(act=lambda x: x + 2), build(act=step)]
 LOSS = lambda out, y: out - y
 """
 
@@ -36,6 +40,7 @@ LOSS = lambda out, y: out - y
         ("    return x\n", "forward", False),
         ("lambda self", "backward", False),
         ("act=lambda x", "forward", False),
+        ("return x + 3", "forward", False),
         ("lambda out", "loss", False),
         ("lambda out", "forward", True),
     ],
@@ -68,6 +73,7 @@ def test_what_builds_the_zoo_is_no_port() -> None:
         ("mlp/mlp: frozen head weight", False),
         ("mlp/mlp weights: square Linear not transposed", False),
         ("bert/query untransposed", False),
+        ("encoder/cross: two heads", False),
         ("bert/eps 1e-5", False),  # an argument of a right class
         ("unseen/trained: first state is a buffer", False),  # likewise
         ("training/loss: sum for mean", False),  # a number that a right loss is made with
