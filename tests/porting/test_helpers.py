@@ -285,6 +285,24 @@ class Net(nn.Module):
         np.array([[1.0, 2, -3, 4], [-1, -2, -3, -4], [0.5, 1, 1, 2]]),
         "total[total == 0] = 1",
     ),
+    "booleans and numbers gathered at one place": (
+        '''
+def choose(values, index):
+    return values.gather(1, index)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        near = x.argsort(1)
+        return choose(self.layer(x), near).masked_fill(choose(x > 0, near), 0.0)
+''',
+        _X((3, 4)),
+        'axis=1, broadcast=False).astype(values.dtype)',
+    ),
 }  # fmt: skip
 """a source, its input, and what stands in the port"""
 
