@@ -303,6 +303,27 @@ class Net(nn.Module):
         _X((3, 4)),
         'axis=1, broadcast=False).astype(values.dtype)',
     ),
+    "distributions and factors": (
+        '''
+from torch.distributions import Independent, MultivariateNormal, Normal, StudentT
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 8)
+        self.turn, *rest = torch.linalg.lu(torch.eye(4)[[1, 0, 3, 2]] * 2)
+
+    def forward(self, x):
+        mean, spread = self.layer(x @ self.turn.to(x)).chunk(2, dim=-1)
+        spread = spread.exp()
+        near = Independent(Normal(mean, spread), 1, validate_args=False).log_prob(x)
+        joint = MultivariateNormal(mean, scale_tril=torch.diag_embed(spread)).log_prob(x)
+        return near, joint, StudentT(2.0 + spread, mean, spread).log_prob(x).sum()
+''',
+        _X((3, 4)),
+        "paddle.distribution.Independent(paddle.distribution.Normal(mean, spread), 1).log_prob(x)",
+    ),
 }  # fmt: skip
 """a source, its input, and what stands in the port"""
 
