@@ -324,6 +324,21 @@ class Net(nn.Module):
         _X((3, 4)),
         "paddle.distribution.Independent(paddle.distribution.Normal(mean, spread), 1).log_prob(x)",
     ),
+    "an index that is a list of slices": (
+        '''
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        places = [slice(None)] * x.ndim
+        places[1] = slice(1, 3)
+        return self.layer(x) + x[places].sum()
+''',
+        _X((3, 4)),
+        "x[tuple(places)].sum()",
+    ),
 }  # fmt: skip
 """a source, its input, and what stands in the port"""
 

@@ -175,8 +175,14 @@ class CallRecorder:
         return value
 
     def item(self, site: int, held: Any, index: Any) -> Any:
-        """Read an item; note layers whose number is a tensor, and new axes beside tensors or numbers."""
+        """Read an item; note layers whose number is a tensor, and new axes beside tensors or numbers.
+
+        Also a list of slices, which PyTorch reads as it does a tuple.
+        """
         value = held[index]
+        if isinstance(index, list) and self._is_tensor(held):
+            if any(isinstance(one, slice | None | types.EllipsisType) for one in index):
+                self.facts.setdefault(site, Fact()).kinds.add("list")
         if isinstance(held, self._torch.nn.Module) and self._is_tensor(index):
             self.facts.setdefault(site, Fact()).kinds.add("layer")
         if isinstance(index, tuple) and self._is_tensor(held) and not self._busy:

@@ -674,11 +674,14 @@ class _Writer(Rewriter):
         return f"slice({', '.join('None' if one is None else self.render(one) for one in parts)})"
 
     def _write_item(self, node: ast.Subscript) -> Edits:
-        """Write `optimizer.param_groups[0]["lr"]`, and a layer of a list whose number is a tensor."""
+        """Write `optimizer.param_groups[0]["lr"]`, a layer whose number is a tensor, an index of slices."""
         owner, fact = _find_rate(node), self.facts.get(node._site)  # type: ignore[attr-defined]
         if fact is not None and "layer" in fact.kinds:
             number = self.code.replace(node.slice, f"{self.close(node.slice)}.item()")
             return [*self.edit(node.value), number]
+        if fact is not None and "list" in fact.kinds:
+            index = self.code.replace(node.slice, f"tuple({self.render(node.slice)})")
+            return [*self.edit(node.value), index]
         if fact is not None and fact.calls and isinstance(node.slice, ast.Tuple):
             return self._write_axes(node, node.slice.elts, fact)
         return [self.code.replace(node, f"{self.render(owner)}.get_lr()")] if owner else None
