@@ -36,6 +36,16 @@ def test_a_candidate_with_another_gradient_is_not_proven(
     assert found is same
 
 
+def test_what_ended_a_process_is_not_tried_in_other_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+    monkeypatch.setattr(trial, "note_attempt", lambda text, _: tried.append(text))
+    x = torch.ones(2)
+    fact = record.Fact({"torch.tanh"}, [values.RecordedCall((x,), {}, x)])
+    for text in ("paddle.tanh(a0)", "paddle.tanh(a0.clone())", "paddle.sin(a0)"):
+        trial.prove(call_in("f(x)"), text, "torch.tanh", fact, {})
+    assert len(set(tried)) == 2 and len(tried) == 3
+
+
 def test_what_a_call_changes_hands_its_gradient_on() -> None:
     x, value = torch.zeros(2, 3).double(), torch.ones(3).double().requires_grad_(True)
     after = x.clone()

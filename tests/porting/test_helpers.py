@@ -339,6 +339,47 @@ class Net(nn.Module):
         _X((3, 4)),
         "x[tuple(places)].sum()",
     ),
+    "a setting that a layer is asked for": (
+        '''
+def find_width(layer):
+    if hasattr(layer, "in_features"):
+        return layer.in_features
+    return layer.in_channels if hasattr(layer, "in_channels") else None
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.conv = nn.Linear(4, 4), nn.Conv1d(4, 4, 1)
+        self.scale = nn.Parameter(torch.ones(find_width(self.layer), find_width(self.conv)))
+        self.shift = nn.Parameter(torch.zeros(1 if find_width(nn.ReLU()) is None else 2))
+
+    def forward(self, x):
+        return self.conv((self.layer(x) @ self.scale)[..., None])[..., 0] + self.shift
+''',
+        _X((3, 4)),
+        'if (isinstance(layer, paddle.nn.Linear) or hasattr(layer, "in_features")):',
+    ),
+    "kernels with another gradient, or none": (
+        '''
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.loss = nn.Linear(4, 4), nn.KLDivLoss(reduction="batchmean")
+        self.table = nn.Embedding(5, 4, _weight=torch.arange(20.0).view(5, 4).sin())
+
+    def forward(self, x):
+        y = self.layer(x)
+        grid, other = torch.meshgrid(y[0], x[0].detach(), indexing="xy")
+        turned = torch.cross(y[:, :3], x[:, 1:], dim=1)
+        kept = x.index_copy(1, torch.tensor([2, 0]), y[:, :2]) + self.table(torch.tensor([4, 1, 1]))
+        odd = torch.bitwise_and(torch.arange(4), 1)
+        near = self.loss(y.log_softmax(1), x.softmax(1))
+        return grid + other, turned, kept * odd, near, torch.matrix_power(y[:, :3], 2)
+''',
+        _X((3, 4)),
+        "weight_attr=paddle.nn.initializer.Assign(",
+    ),
 }  # fmt: skip
 """a source, its input, and what stands in the port"""
 

@@ -569,6 +569,13 @@ class {name}({base}):
             input, label, self.ignore_index, self.reduction, self.label_smoothing, self.axis
         )
 ''',
+    "torch.nn.KLDivLoss": '''
+class {name}({base}):
+    """A divergence whose target's gradient is PyTorch's."""
+
+    def forward(self, input, label):
+        return kl_div(input, label, self.reduction, self.log_target)
+''',
     "torch.nn.LSTM": _RECURRENT,
     "torch.nn.GRU": _RECURRENT,
     "torch.nn.RNN": _RECURRENT,
@@ -753,6 +760,15 @@ def resize_in_dtype(
         x = x.index_select(columns.clip(0, before - 1), axis)
         x = paddle.moveaxis(paddle.moveaxis(x, axis, -1) @ weight.T, -1, axis)
     return x
+''',
+    "spread_over_grid": '''
+def spread_over_grid(*tensors, indexing="ij"):
+    """Coordinates of a grid; Paddle's own ends the process where one of them alone needs a gradient."""
+    sizes, made = [one.size for one in tensors], []
+    for at, one in enumerate(tensors):
+        one = one.reshape([-1 if at == axis else 1 for axis in range(len(sizes))]).expand(sizes)
+        made.append(one.transpose([1, 0, *range(2, len(sizes))]) if indexing == "xy" else one)
+    return made
 ''',
     "kl_div": '''
 def kl_div(input, target, reduction="mean", log_target=False):

@@ -98,6 +98,10 @@ class CallRecorder:
         self._note_function(function, arguments)
         fact = self.facts.setdefault(site, Fact())
         fact.callees.add(name)
+        if function is hasattr and isinstance(arguments[0], self._torch.nn.Module):
+            found = hasattr(*arguments)
+            fact.kinds |= {self._find_kind(arguments[0])} if found else set()
+            return found
         if function is getattr and isinstance(arguments[0], types.ModuleType):
             found = getattr(*arguments)
             fact.values.append((arguments[1], name_object(found)))

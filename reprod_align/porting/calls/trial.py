@@ -310,9 +310,8 @@ def prove(
         drawn = random or call.random or bool(call.keywords.get("dropout_p"))  # keyed draws
         plain = drawn or isinstance(call.result, MadeOptimizer)
         function = find_function(public) if graded and not plain else None
-        found = _try(
-            f"{public} {trial}", trial, slots, space, call, function, drawn, nearly, graded
-        )
+        label = f"{public} {trial.partition('(')[0]}"  # what ends a process ends it in any form
+        found = _try(label, trial, slots, space, call, function, drawn, nearly, graded)
         if found is False:
             return False
         tried = tried or found

@@ -360,14 +360,30 @@ class _Writer(Rewriter):
         return [self.code.replace(first, f"iter({self.render(first)})"), *parts]
 
     def _write_question(self, callee: Callee) -> Edits:
-        """Write `hasattr(torch, "x")` and the like of what Paddle does not have."""
+        """Write `hasattr(torch, "x")` and the like of what Paddle does not have, or calls otherwise."""
         node = callee.node
         if dotted(node.func) != "hasattr" or not node.args:
             return None
+        if kinds := self._list_otherwise_called(callee):
+            text = f"isinstance({self.render(node.args[0])}, {kinds}) or {self.code.source(node)}"
+            return [self.code.replace(node, f"({text})")]
         name = self.scope.name(node.args[0])
         if not name or find_target(find_public(name)) or find_equal(name):
             return None
         return [self.code.replace(node, "False")]
+
+    def _list_otherwise_called(self, callee: Callee) -> str:
+        """Return Paddle's classes of layers whose setting has another name than PyTorch's, "" without any."""
+        word = callee.node.args[1]
+        kinds = callee.fact.kinds - {"torch.nn.Module"} if isinstance(word, ast.Constant) else set()
+        found = [
+            find_target(kind)
+            for kind in sorted(kinds)
+            if self._write_setting(word.value, kind, callee.fact)  # type: ignore[attr-defined]
+        ]
+        if "paddle.nn.Linear" in found and self.exposed:
+            found.append("paddle.compat.nn.Linear")
+        return f"({', '.join(found)})" if found[1:] else "".join(found)
 
     def _write_context(self, callee: Callee) -> Edits:
         """Write a context that means nothing to Paddle."""
