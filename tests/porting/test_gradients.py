@@ -46,6 +46,11 @@ def test_what_ended_a_process_is_not_tried_in_other_forms(monkeypatch: pytest.Mo
     assert len(set(tried)) == 2 and len(tried) == 3
 
 
+def test_an_operator_that_raises_in_pytorch_is_left() -> None:
+    call = values.RecordedCall((torch.ones(2), torch.ones(3)), {}, None)
+    assert trial.operates(record.Fact(calls=[call]), "+")
+
+
 def test_what_a_call_changes_hands_its_gradient_on() -> None:
     x, value = torch.zeros(2, 3).double(), torch.ones(3).double().requires_grad_(True)
     after = x.clone()
