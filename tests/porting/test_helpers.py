@@ -380,6 +380,23 @@ class Net(nn.Module):
         _X((3, 4)),
         "weight_attr=paddle.nn.initializer.Assign(",
     ),
+    "sparse matrices": (
+        '''
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        places = torch.tensor([[0, 1, 2, 2], [1, 0, 2, 0]])
+        y = self.layer(x)
+        near = torch.sparse_coo_tensor(places, y[:, 0].exp()[places[0]], (3, 3))
+        plain = torch.sparse.FloatTensor(places, torch.ones(4).to(x), torch.Size([3, 3])).coalesce()
+        return torch.sparse.mm(near, y) + torch.spmm(plain, y), torch.mm(plain, x), plain.to_dense()
+''',
+        _X((3, 4)),
+        "multiply_sparse(near, y) + multiply_sparse(plain, y)",
+    ),
 }  # fmt: skip
 """a source, its input, and what stands in the port"""
 

@@ -43,7 +43,7 @@ def call_in(text: str) -> ast.Call:
 
 def test_positions_that_are_left_go_to_the_starred_argument() -> None:
     made = slots.Slots(call_in("f(a, *b, indexing='ij')"), None, ast.unparse, ast.unparse)
-    (row,) = rows.read_rows()["torch.meshgrid"]
+    row, _ = rows.read_rows()["torch.meshgrid"]
     (found,) = made.fill(row)
     assert (found.text, found.trial) == ("paddle.meshgrid(a, *b)", "paddle.meshgrid(a0, *star)")
     plain = rows.read_rows()["torch.roll"][0]

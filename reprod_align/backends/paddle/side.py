@@ -107,8 +107,11 @@ def saved_tensors(model: nn.Layer) -> Iterator[tuple[str, paddle.Tensor]]:
 
 
 def has_values(tensor: paddle.Tensor) -> bool:
-    """Tell whether the tensor has memory: what an LSTM keeps for its dropout has none on a CPU."""
-    return bool(is_initialized(tensor)) and tensor.size > 0
+    """Tell whether the tensor has memory of its own: what an LSTM keeps for its dropout has none on a CPU.
+
+    A sparse tensor has that of its parts, which cannot be exchanged: it stays what it is.
+    """
+    return bool(is_initialized(tensor)) and not tensor.is_sparse() and tensor.size > 0
 
 
 def view(tensor: paddle.Tensor) -> Array:

@@ -761,6 +761,13 @@ def resize_in_dtype(
         x = paddle.moveaxis(paddle.moveaxis(x, axis, -1) @ weight.T, -1, axis)
     return x
 ''',
+    "multiply_sparse": '''
+def multiply_sparse(matrix, x):
+    """Multiply a sparse matrix of coordinates by a dense one (N, C): Paddle's kernel is for GPUs."""
+    rows, columns = matrix.indices()
+    terms = matrix.values().unsqueeze(-1) * x.index_select(columns)
+    return paddle.zeros([matrix.shape[0], x.shape[1]], terms.dtype).index_add(rows, 0, terms)
+''',
     "spread_over_grid": '''
 def spread_over_grid(*tensors, indexing="ij"):
     """Coordinates of a grid; Paddle's own ends the process where one of them alone needs a gradient."""

@@ -15,7 +15,7 @@ _SPACES: Final = (
     "torch.autograd", "torch.autograd.functional", "torch.utils.checkpoint", "torch.optim",
     "torch.optim.lr_scheduler", "torch.jit", "torch.cuda", "torch.cuda.amp", "torch.amp", "torch.distributed",
     "torch.backends.cuda", "torch.compiler", "torch.fx", "torch.distributions", "torch.nn.modules.utils",
-    "torch.utils.data",
+    "torch.utils.data", "torch.sparse",
 )  # fmt: skip
 """modules whose names are used in place of those of the modules that define them, the first first"""
 

@@ -35,6 +35,11 @@ def to_paddle(value: Any, known: dict[int, Any] | None = None) -> Any:
     if isinstance(value, torch.Tensor):
         if id(value) in known:
             return known[id(value)]
+        if value.layout is torch.sparse_coo:
+            held = value.detach().coalesce()
+            return paddle.sparse.sparse_coo_tensor(
+                held.indices().numpy(), held.values().numpy(), list(value.shape)
+            )
         if value.layout is not torch.strided:
             raise NoCounterpart("a sparse tensor")
         if value.dtype == torch.bfloat16:
@@ -134,6 +139,9 @@ def agrees(made: Any, recorded: Any, random: bool = False, nearly: bool = False)
     if isinstance(recorded, torch.Tensor):
         if not isinstance(made, paddle.Tensor) or list(made.shape) != list(recorded.shape):
             return False
+        if recorded.is_sparse or made.is_sparse():
+            both = recorded.is_sparse and made.is_sparse()
+            return both and agrees(made.to_dense(), recorded.to_dense(), random, nearly)
         names = _name_dtype(made.dtype), _name_dtype(recorded.dtype)
         if names[0] != names[1] and not (nearly and set(names) == _INTEGERS):
             return False
@@ -223,9 +231,13 @@ def walk(value: Any, kind: Any) -> Iterator[Any]:
 
 
 def _clone(value: Any, kind: Any) -> Any:
-    """Return nested values with copies of the tensors, which hand their gradients on and may be changed."""
+    """Return nested values with copies of the tensors, which hand their gradients on and may be changed.
+
+    Sparse ones, which Paddle cannot copy, stay what they are.
+    """
     if isinstance(value, kind):
-        return value.clone()
+        is_sparse = value.is_sparse() if callable(value.is_sparse) else value.is_sparse
+        return value if is_sparse else value.clone()
     if type(value) in (list, tuple):
         return type(value)(_clone(one, kind) for one in value)
     if type(value) is dict:
