@@ -325,6 +325,37 @@ def test_what_is_looked_up_by_its_name_comes_along(write_source: WriteSource) ->
     assert "class Unused" not in made.text
 
 
+LISTED = {
+    "norms.py": """
+import torch
+
+class Scale(torch.nn.Module):
+    def forward(self, x):
+        return 2 * x
+""",
+    "net.py": """
+import torch
+
+def find(name):
+    from . import norms as found
+    return next(one for one in vars(found).values() if getattr(one, "__name__", "") == name)
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = find("Scale")()
+
+    def forward(self, x):
+        return self.scale(x)
+""",
+}
+
+
+def test_what_is_listed_of_a_module_comes_along(write_source: WriteSource) -> None:
+    made = gathered(write_source(LISTED))
+    assert "class Scale(" in made.text and "globals().values()" in made.text
+
+
 def test_declarations_of_overloads_stay_behind(tmp_path: Path) -> None:
     text = (
         "from torch.jit import _overload as overload\n\n\n"

@@ -33,6 +33,8 @@ _ROUNDS: Final = 30  # rehearsals
 NOT_PORTED: Final = "is not ported: the model was built and run without it"
 _NOT_RUN: Final = f'raise NotImplementedError("{{}} {NOT_PORTED}")'
 _MISSING: Final = re.compile(r"NameError: name '(\w+)' is not defined")
+_LOOKING: Final = (("getattr", 2), ("getattr", 3), ("vars", 1))
+"""what looks a name up in a module, and with how many arguments"""
 _Key = tuple[str, str]
 """a module's name, and a name that it binds"""
 
@@ -355,11 +357,12 @@ class _Gatherer:
                 waiting += ast.iter_child_nodes(node)
 
     def _find_searched(self, module: Module, node: ast.AST) -> Module | None:
-        """Return the module of the package in which `getattr(module, name)` looks a name up."""
-        if not isinstance(node, ast.Call) or dotted(node.func) != "getattr" or len(node.args) < 2:
+        """Return the module of the package in which `getattr(module, name)` or `vars(module)` looks."""
+        words = dotted(node.func) if isinstance(node, ast.Call) else ""
+        if not isinstance(node, ast.Call) or (words, len(node.args)) not in _LOOKING:
             return None
         found = module.imports.get(dotted(node.args[0]))
-        if found is None or isinstance(node.args[1], ast.Constant):
+        if found is None or any(isinstance(one, ast.Constant) for one in node.args[1:2]):
             return None
         held = self.library.find_module(found)
         return self.library.open(held.__name__) if held else None
@@ -560,9 +563,9 @@ class _Gatherer:
         for node in ast.walk(statement):
             if self._find_searched(self.pieces[key].definition.module, node):
                 assert isinstance(node, ast.Call)
-                name, *other = map(code.source, node.args[1:])
-                text = f"globals().get({name}, {other[0]})" if other else f"globals()[{name}]"
-                yield code.replace(node, text)
+                name, other = [*map(code.source, node.args[1:]), "", ""][:2]
+                text = f"globals().get({name}, {other})" if other else f"globals()[{name}]"
+                yield code.replace(node, text if name else "globals()")
         for node in ast.walk(statement):
             if isinstance(node, ast.Attribute) and dotted(node) in renamed:
                 yield code.replace(node, renamed[dotted(node)])
