@@ -33,10 +33,20 @@ class InplaceArgument(Remedy):
                 )
 
 
-class PadRowFunction(Substitute):
+class PadRow(Substitute):
     """Paddle's embedding returns zeros for padding_idx; PyTorch returns the row, without a gradient."""
 
     entry = "embedding-padding-idx"
+
+    def applies(self, case: Case) -> bool:
+        """Tell whether zeros are found where PyTorch has other numbers, in a draft that pads."""
+        is_zero = case.find(r"its output does not; .*, got 0(?![.\d])") is not None
+        return is_zero and "padding_idx" in case.draft.text
+
+
+class PadRowFunction(PadRow):
+    """Paddle's embedding returns zeros for padding_idx; PyTorch returns the row, without a gradient."""
+
     names = ("paddle.nn.functional.embedding",)
     helper = '''
 def embed(input, weight, padding_idx=None):
@@ -49,10 +59,9 @@ def embed(input, weight, padding_idx=None):
 '''
 
 
-class PadRowLayer(Substitute):
+class PadRowLayer(PadRow):
     """Paddle's Embedding returns zeros for padding_idx; PyTorch's returns the row, without a gradient."""
 
-    entry = "embedding-padding-idx"
     names = ("paddle.nn.Embedding",)
     helper = '''
 class Embedding(paddle.nn.Embedding):
