@@ -397,6 +397,19 @@ class Net(nn.Module):
         _X((3, 4)),
         "multiply_sparse(near, y) + multiply_sparse(plain, y)",
     ),
+    "a window whose function is handed on": (
+        '''
+class Net(nn.Module):
+    def __init__(self, make=torch.hann_window):
+        super().__init__()
+        self.layer, self.make = nn.Linear(4, 4), make
+
+    def forward(self, x):
+        return self.layer(x) * self.make(4, device=x.device).to(x)
+''',
+        _X((3, 4)),
+        "def __init__(self, make=hann_window):",
+    ),
 }  # fmt: skip
 """a source, its input, and what stands in the port"""
 

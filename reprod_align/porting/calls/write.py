@@ -184,13 +184,16 @@ class _Writer(Rewriter):
             adapter = self.definitions.adapt(public)
             if adapter:
                 return adapter
-        target = find_target(public) or find_target(name)
-        if target:
-            return target
         held = find_object(name)
         handed_on = (
             public in read_rows() and not self._is_called(node) and not isinstance(held, type)
         )
+        if handed_on and _adds_constants(read_rows()[public][0]):
+            if adapter := self.definitions.adapt(public):
+                return adapter
+        target = find_target(public) or find_target(name)
+        if target:
+            return target
         if handed_on and (adapter := self.definitions.adapt(public)):
             return adapter
         if (held is not None or exists(name)) and is_literal(repr(held)):
@@ -844,6 +847,12 @@ def _takes(row: ApiRow, count: int, words: Sequence[str | None]) -> bool:
         if isinstance(one.value, ast.Name) and one.value.id == one.arg
     }
     return None not in words and set(words) <= same | set(placed)
+
+
+def _adds_constants(row: ApiRow) -> bool:
+    """Tell whether Paddle's callee takes something before or between PyTorch's arguments."""
+    tree = ast.parse(row.target, mode="eval").body
+    return isinstance(tree, ast.Call) and any(isinstance(one, ast.Constant) for one in tree.args)
 
 
 def _list_annotations(tree: ast.Module) -> Iterator[ast.AST]:
