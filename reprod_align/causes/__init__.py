@@ -28,6 +28,7 @@ from reprod_align.causes.masks import explain_mask, explain_softmax
 from reprod_align.causes.mismatch import Mismatch, as_floats, cite, same
 from reprod_align.causes.values import (
     explain_draws,
+    explain_dropout,
     explain_factor,
     explain_rounding,
     explain_zeros,
@@ -64,6 +65,7 @@ CAUSES: Final[Sequence[Cause]] = (
     explain_exchanged_function,
     explain_sum,
     explain_function,
+    explain_dropout,
     explain_softmax,
 )
 """in the order in which they are tried: the simplest first"""

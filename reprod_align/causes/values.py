@@ -1,4 +1,4 @@
-"""Values that are zero, scaled, shifted or rounded on one side, or drawn otherwise."""
+"""Values that are zero, scaled, shifted, rounded or dropped on one side, or drawn otherwise."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -18,6 +18,7 @@ from reprod_align.match.modules import DrawnShapes, shapes_drawn
 
 import numpy as np
 
+_FEWEST = 8  # elements that are kept, by which the scale of a dropout is known
 _MOST_SHAPES = 3  # of draws, in one sentence
 
 
@@ -86,7 +87,22 @@ _CASTS: Final[Mapping[str, Callable[[Floats], Floats]]] = {
 }
 
 
-# ------------------------------------------------------------- what is drawn
+# ------------------------------------------------------------- dropout, and what is drawn
+
+
+def explain_dropout(mismatch: Mismatch) -> str:
+    """Explain one side as the other one dropped: zeros in places, and one factor for the rest."""
+    for whole, made, (_, other) in mismatch.both_ways() if mismatch.is_telling else ():
+        filled, kept = whole != 0, made != 0
+        if (kept & ~filled).any() or not _FEWEST <= kept.sum() < filled.sum():
+            continue
+        at = int(np.abs(np.where(kept, whole, 0)).argmax())
+        factor = float(made.flat[at] / whole.flat[at])
+        if factor > 1 + 1e-9 and same(np.where(kept, factor * whole, 0), made):
+            share, rate = 1 - kept.sum() / filled.sum(), 1 - 1 / factor
+            words = f"it drops {share:.0%}, scaled as dropout with p = {rate:.4g}"
+            return cite(f"only {other} has a dropout here: {words}", "dropout-scale")
+    return ""
 
 
 def explain_draws(

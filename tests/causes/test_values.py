@@ -1,9 +1,11 @@
-"""Values that are zero, scaled, shifted, rounded, or drawn otherwise."""
+"""Values that are zero, scaled, shifted, rounded, dropped, or drawn otherwise."""
 
 from dataclasses import replace
 
+from reprod_align.causes.mismatch import cite
 from reprod_align.causes.values import (
     explain_draws,
+    explain_dropout,
     explain_factor,
     explain_rounding,
     explain_zeros,
@@ -46,6 +48,21 @@ def test_a_cast_on_either_side() -> None:
     assert "the port lacks a cast to float16" in explain_rounding(mismatch(narrow, X))
     upper = (X.astype(np.float32).view(np.uint32) & 0xFFFF0000).view(np.float32)  # cut, not rounded
     assert explain_rounding(mismatch(X, upper.astype(np.float64))) == ""
+
+
+KEEP = np.arange(X.size).reshape(X.shape) % 4 > 0  # drops every fourth
+
+
+def test_a_dropout_on_one_side_is_named_with_its_rate() -> None:
+    words = explain_dropout(mismatch(X, X * KEEP / 0.75))
+    expected = "only Paddle has a dropout here: it drops 25%, scaled as dropout with p = 0.25"
+    assert words == cite(expected, "dropout-scale")
+    assert explain_dropout(mismatch(X * KEEP / 0.75, X)).startswith("only PyTorch has a dropout")
+
+
+def test_other_values_are_not_a_dropout() -> None:
+    assert explain_dropout(mismatch(X, Y, X)) == ""
+    assert explain_dropout(mismatch(X, Y * KEEP)) == ""
 
 
 PLACES = {"": "", "pd_block": "block"}
