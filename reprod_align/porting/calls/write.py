@@ -188,7 +188,7 @@ class _Writer(Rewriter):
         handed_on = (
             public in read_rows() and not self._is_called(node) and not isinstance(held, type)
         )
-        if handed_on and _adds_constants(read_rows()[public][0]):
+        if handed_on and callable(held) and _adds_constants(read_rows()[public][0]):
             if adapter := self.definitions.adapt(public):
                 return adapter
         target = find_target(public) or find_target(name)
