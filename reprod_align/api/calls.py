@@ -106,6 +106,8 @@ torch.nn.functional.log_softmax(input, dim, _stacklevel, dtype) := paddle.nn.fun
 torch.softmax(input, dim, dtype) := paddle.nn.functional.softmax(input, axis=dim, dtype=dtype)
 torch.log_softmax(input, dim, dtype) = paddle.nn.functional.log_softmax(input, axis=dim, dtype=dtype)
 Tensor.softmax(dim, dtype) = paddle.nn.functional.softmax(self, axis=dim, dtype=dtype)
+torch.nn.functional.log_softmax(input, dim, _stacklevel) = input - paddle.logsumexp(input, axis=dim, keepdim=True)
+torch.log_softmax(input, dim) = input - paddle.logsumexp(input, axis=dim, keepdim=True)
 Tensor.log_softmax(dim, dtype) = paddle.nn.functional.log_softmax(self, axis=dim, dtype=dtype)
 torch.nn.functional.relu(input, inplace) = paddle.nn.functional.relu(input)
 torch.nn.functional.relu6(input, inplace) = paddle.nn.functional.relu6(input)

@@ -410,6 +410,22 @@ class Net(nn.Module):
         _X((3, 4)),
         "def __init__(self, make=hann_window):",
     ),
+    "logarithms of shares that are zero": (
+        '''
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = self.layer(x)
+        near = (y @ y.t()).masked_fill(torch.eye(len(x)).bool(), float("-inf"))
+        shares = nn.functional.log_softmax(near, dim=1), torch.log_softmax(40 * y, 1), (90 * y).log_softmax(1)
+        return [one.roll(1, 1).diagonal() for one in shares], near.log_softmax(-1).exp()
+''',
+        _X((4, 4)),
+        "near - paddle.logsumexp(near, axis=1, keepdim=True)",
+    ),
 }  # fmt: skip
 """a source, its input, and what stands in the port"""
 
