@@ -420,7 +420,7 @@ class Net(nn.Module):
     def forward(self, x):
         y = self.layer(x)
         near = (y @ y.t()).masked_fill(torch.eye(len(x)).bool(), float("-inf"))
-        shares = nn.functional.log_softmax(near, dim=1), torch.log_softmax(40 * y, 1), (90 * y).log_softmax(1)
+        shares = nn.functional.log_softmax(near, dim=1), torch.log_softmax(900 * y, 1), (900 * y).log_softmax(1)
         return [one.roll(1, 1).diagonal() for one in shares], near.log_softmax(-1).exp()
 ''',
         _X((4, 4)),
