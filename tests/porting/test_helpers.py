@@ -420,7 +420,8 @@ class Net(nn.Module):
     def forward(self, x):
         y = self.layer(x)
         near = (y @ y.t()).masked_fill(torch.eye(len(x)).bool(), float("-inf"))
-        shares = nn.functional.log_softmax(near, dim=1), torch.log_softmax(900 * y, 1), (900 * y).log_softmax(1)
+        far = 900 * y
+        shares = nn.functional.log_softmax(near, dim=1), torch.log_softmax(far, 1), far.log_softmax(1)
         return [one.roll(1, 1).diagonal() for one in shares], near.log_softmax(-1).exp()
 ''',
         _X((4, 4)),
