@@ -88,7 +88,7 @@ def _describe_exchange(found: Sequence[SettingDifference | OptimizerDifference])
     ]
     for one, other in combinations(known, 2):
         crossed = (one.torch_value, other.paddle_value), (other.torch_value, one.paddle_value)
-        if all(_equal(*pair) for pair in crossed):
+        if all(_are_equal(*pair) for pair in crossed):
             yield f"{one.name} and {other.name} are exchanged"
 
 
@@ -113,11 +113,9 @@ def _compare_layers(torch: ModuleSettings, paddle: ModuleSettings) -> list[Setti
         )
         return [SettingDifference("kind", torch.kind, paddle.kind, message)]
     return [
-        _setting_difference(
-            PORT.choose(torch, paddle), name, torch.values[name], paddle.values[name]
-        )
+        _note_setting(PORT.choose(torch, paddle), name, torch.values[name], paddle.values[name])
         for name in torch.values
-        if name in paddle.values and not _equal(torch.values[name], paddle.values[name])
+        if name in paddle.values and not _are_equal(torch.values[name], paddle.values[name])
     ]
 
 
@@ -133,12 +131,12 @@ def compare_optimizers(
     found: dict[tuple[str, Any, Any], list[str]] = defaultdict(list)
     both = [name for name in names if name in torch.parameters and names[name] in paddle.parameters]
     for name in both:
-        for difference in _parameter_differences(
+        for difference in _compare_parameters(
             torch.parameters[name], paddle.parameters[names[name]]
         ):
             found[difference].append(name)
     return differences + [
-        _optimizer_difference(difference, concerned, names, len(both))
+        _note_optimizer_setting(difference, concerned, names, len(both))
         for difference, concerned in found.items()
     ]
 
@@ -159,10 +157,10 @@ def _describe_kind(settings: ModuleSettings) -> str:
     return f"{settings.class_name} ({settings.kind})"
 
 
-def _equal(torch_value: Any, paddle_value: Any, relative: float = _RELATIVE) -> bool:
+def _are_equal(torch_value: Any, paddle_value: Any, relative: float = _RELATIVE) -> bool:
     if isinstance(torch_value, tuple) and isinstance(paddle_value, tuple):
         return len(torch_value) == len(paddle_value) and all(
-            _equal(one, other, relative)
+            _are_equal(one, other, relative)
             for one, other in zip(torch_value, paddle_value, strict=True)
         )
     if _is_number(torch_value) and _is_number(paddle_value):
@@ -177,7 +175,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _setting_difference(
+def _note_setting(
     in_paddle: ModuleSettings, name: str, torch_value: Any, paddle_value: Any
 ) -> SettingDifference:
     convention, entry = api.find_convention(in_paddle.kind, name)
@@ -186,7 +184,7 @@ def _setting_difference(
         convention, entry = Convention(name), ""
     if name in _DIMENSIONS and not _signs_differ(torch_value, paddle_value):
         doubt = ""
-    message = _setting_message(name, convention, torch_value, paddle_value)
+    message = _describe_setting(name, convention, torch_value, paddle_value)
     message += f" ({doubt})" if doubt else ""
     return SettingDifference(name, torch_value, paddle_value, message, not doubt, entry)
 
@@ -195,7 +193,9 @@ def _signs_differ(torch_dim: Any, paddle_dim: Any) -> bool:
     return torch_dim is None or (torch_dim < 0) != (paddle_dim < 0)
 
 
-def _setting_message(name: str, convention: Convention, torch_value: Any, paddle_value: Any) -> str:
+def _describe_setting(
+    name: str, convention: Convention, torch_value: Any, paddle_value: Any
+) -> str:
     argument, own = convention.argument, convention.from_torch or _as_it_is
     theirs, ours = _show(torch_value), _show(paddle_value)
     if PORT.framework == "torch":  # the values are in PyTorch's vocabulary
@@ -227,13 +227,15 @@ def _show(value: Any) -> str:
 
 def _compare_attributes(torch: ModuleSettings, paddle: ModuleSettings) -> list[SettingDifference]:
     user_written = not torch.kind and not paddle.kind
-    settings = _synonyms(torch.values, paddle.values, SYNONYMS if user_written else _ONE_SIDED)
+    settings = _pair_synonyms(torch.values, paddle.values, SYNONYMS if user_written else _ONE_SIDED)
     if user_written:
         settings |= {(name, name): name for name in torch.values if name in paddle.values}
     return [
         _attribute_difference(setting, *names, torch.values[names[0]], paddle.values[names[1]])
         for names, setting in settings.items()
-        if not _equal(one_if_equal(torch.values[names[0]]), one_if_equal(paddle.values[names[1]]))
+        if not _are_equal(
+            one_if_equal(torch.values[names[0]]), one_if_equal(paddle.values[names[1]])
+        )
         and not (
             setting == "scale" and _are_inverse(torch.values[names[0]], paddle.values[names[1]])
         )
@@ -242,10 +244,12 @@ def _compare_attributes(torch: ModuleSettings, paddle: ModuleSettings) -> list[S
 
 def _are_inverse(one: Any, other: Any) -> bool:
     """Tell whether one side may multiply by what the other divides by."""
-    return _is_number(one) and _is_number(other) and bool(one) and _equal(1 / one, other)
+    return _is_number(one) and _is_number(other) and bool(one) and _are_equal(1 / one, other)
 
 
-def _synonyms(torch: Values, paddle: Values, settings: Iterable[str]) -> dict[tuple[str, str], str]:
+def _pair_synonyms(
+    torch: Values, paddle: Values, settings: Iterable[str]
+) -> dict[tuple[str, str], str]:
     pairs = {}
     for setting in settings:
         theirs, ours = SYNONYMS[setting] & torch.keys(), SYNONYMS[setting] & paddle.keys()
@@ -269,7 +273,7 @@ def _attribute_difference(
 def _attribute_doubt(setting: str, torch_value: Any, paddle_value: Any) -> str:
     if not (_is_number(torch_value) and _is_number(paddle_value)):
         return "no fault where the two classes use it differently"
-    if setting == "momentum" and _equal(torch_value, 1 - paddle_value):
+    if setting == "momentum" and _are_equal(torch_value, 1 - paddle_value):
         return "no fault where each class counts momentum as its framework does"
     return ""
 
@@ -319,11 +323,11 @@ def _compare_held(
     differences = []
     if paddle_lacks:
         own = tuple(names[name] for name in paddle_lacks)
-        message = f"missing: the {PORT} optimizer does not hold {_listed(own)}"
+        message = f"missing: the {PORT} optimizer does not hold {_join_names(own)}"
         differences.append(OptimizerDifference("missing", True, False, paddle_lacks, own, message))
     if torch_lacks:
         own = tuple(names[name] for name in torch_lacks)
-        message = f"missing: the {REFERENCE} optimizer does not hold {_listed(torch_lacks)}"
+        message = f"missing: the {REFERENCE} optimizer does not hold {_join_names(torch_lacks)}"
         differences.append(OptimizerDifference("missing", False, True, torch_lacks, own, message))
     return differences
 
@@ -332,31 +336,32 @@ def _trains(settings: Values | None) -> bool:
     return settings is not None and not settings["frozen"]
 
 
-def _parameter_differences(torch: Values, paddle: Values) -> list[tuple[str, Any, Any]]:
+def _compare_parameters(torch: Values, paddle: Values) -> list[tuple[str, Any, Any]]:
     if torch["frozen"] or paddle["frozen"]:
         return []
     return [
         (name, torch[name], paddle[name])
         for name in torch
-        if name in paddle and not _equal(torch[name], paddle[name], _ROUNDED.get(name, _RELATIVE))
+        if name in paddle
+        and not _are_equal(torch[name], paddle[name], _ROUNDED.get(name, _RELATIVE))
     ]
 
 
-def _optimizer_difference(
+def _note_optimizer_setting(
     difference: tuple[str, Any, Any], concerned: Sequence[str], names: Mapping[str, str], held: int
 ) -> OptimizerDifference:
     setting = difference[0]
     own = tuple(names[name] for name in concerned)
-    message = _optimizer_message(*difference, own, held)
+    message = _describe_optimizer_setting(*difference, own, held)
     return OptimizerDifference(
         *difference, tuple(concerned), own, message, setting not in FIXED_SETTINGS
     )
 
 
-def _optimizer_message(
+def _describe_optimizer_setting(
     setting: str, torch_value: Any, paddle_value: Any, own: Sequence[str], held: int
 ) -> str:
-    some = f"{_counted(own)} ({_listed(own)})"
+    some = f"{_counted(own)} ({_join_names(own)})"
     if setting == "weight_decay" and not torch_value:
         return (
             f"weight_decay: {PORT} decays {some} by {_show(paddle_value)} that {REFERENCE} does not"
@@ -366,13 +371,13 @@ def _optimizer_message(
             f"weight_decay: {REFERENCE} decays {some} by {_show(torch_value)} that {PORT} does not"
         )
     argument = PORT.choose("", api.optimizer_arguments().get(setting, ""))
-    theirs, ours = _word(setting, torch_value), _word(setting, paddle_value)
+    theirs, ours = _say_value(setting, torch_value), _say_value(setting, paddle_value)
     values = f"{theirs} in {REFERENCE}, {ours} in {PORT}"
     message = f"{setting}: {values}" + (f" (its {argument})" if argument else "")
     return message if len(own) == held else f"{message}, for {some}"
 
 
-def _word(setting: str, value: Any) -> str:
+def _say_value(setting: str, value: Any) -> str:
     return OPTIMIZER_WORDS.get((setting, value), _show(value))
 
 
@@ -380,5 +385,5 @@ def _counted(names: Sequence[str]) -> str:
     return count(len(names), "parameter")
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")

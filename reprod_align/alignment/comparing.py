@@ -80,7 +80,7 @@ def pair_values(pairing: Pairing, reference: Trace, port: Trace) -> Iterator[tup
     first, second = ([name for name in free if name not in shared and free[name] is not None]
                      for free in (reference.values, port.values))  # fmt: skip
     kinds = (
-        [_kind(one[name]) for name in names]
+        [_find_kind(one[name]) for name in names]
         for one, names in ((reference.values, first), (port.values, second))
     )
     if first and list(next(kinds)) == list(next(kinds)):
@@ -115,7 +115,7 @@ def _list_free(
     return ours, theirs
 
 
-def _kind(value: Value) -> str:
+def _find_kind(value: Value) -> str:
     kind = "" if value is None else value.dtype.kind
     return "f" if kind in "biu" else kind
 

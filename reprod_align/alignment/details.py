@@ -35,7 +35,7 @@ def add_layers(runner: Runner, findings: Findings, done: Pass) -> None:
         kind = runner.pairing.torch.modules[ours].class_name
         layer = known.setdefault(ours, Layer(ours, theirs, kind.rpartition(".")[2], 0))
         layer.calls += 1
-        layer.forward = _worse(layer.forward, _measure_call(calls, leaves))
+        layer.forward = _choose_worse(layer.forward, _measure_call(calls, leaves))
     findings.report.details.layers = list(known.values())
     add_gradients(findings, done)
     if not done.outputs_ok and runner.dtype == "float64":
@@ -56,7 +56,7 @@ def _measure_call(calls: CallPair, leaves: list[LeafPair]) -> Figures | None:
     for pair in leaves:
         ours, theirs = calls.leaves(pair, "outputs")
         if ours.array.dtype.kind == "f" and ours.array.size:
-            worst = _worse(worst, measure_figures(pair.to_port(ours.array), theirs.array))
+            worst = _choose_worse(worst, measure_figures(pair.to_port(ours.array), theirs.array))
     return worst
 
 
@@ -71,7 +71,7 @@ def measure_figures(expected: Array, actual: Array) -> Figures:
     return Figures(found.mean, found.difference, divide(found.difference, scale))
 
 
-def _worse(one: Figures | None, other: Figures | None) -> Figures | None:
+def _choose_worse(one: Figures | None, other: Figures | None) -> Figures | None:
     if one is None or other is None:
         return one or other
     return one if not one.relative < other.relative else other
@@ -85,7 +85,7 @@ def add_gradients(findings: Findings, done: Pass) -> None:
         if layer is not None:
             allowed = apart.exceed * RELATIVE_TOLERANCE  # what noise allows is no difference
             found = Figures(apart.mean, apart.difference, min(apart.relative, allowed))
-            layer.backward = _worse(layer.backward, found)
+            layer.backward = _choose_worse(layer.backward, found)
 
 
 def _measure_floor(runner: Runner, findings: Findings, exact: Trace) -> None:
@@ -112,7 +112,7 @@ def _measure_same(call: Call, other: Call) -> Figures | None:
     for path, leaf in call.outputs.items():
         found = other.outputs.get(path)
         if found is not None and leaf.array.dtype.kind == "f" and leaf.array.size:
-            worst = _worse(worst, measure_figures(leaf.array, found.array))
+            worst = _choose_worse(worst, measure_figures(leaf.array, found.array))
     return worst
 
 
@@ -122,7 +122,7 @@ def add_float32(runner: Runner, findings: Findings, rounded: Trace, port: Trace)
     for calls, leaves in _pair_calls(Counterparts(runner.pairing, rounded, port), port):
         layer = layers.get(calls.ours.path)
         if layer is not None:
-            layer.rounded = _worse(layer.rounded, _measure_call(calls, leaves))
+            layer.rounded = _choose_worse(layer.rounded, _measure_call(calls, leaves))
 
 
 _SIDE = 64  # squares along either side of the map
@@ -224,7 +224,10 @@ def add_weights(pairing: Pairing, findings: Findings) -> None:
     ours, theirs = pairing.torch.tensors, pairing.paddle.tensors
     found = [
         Weight(
-            " + ".join(pair.torch), " + ".join(pair.paddle), ours[pair.torch[0]].shape, _how(pair)
+            " + ".join(pair.torch),
+            " + ".join(pair.paddle),
+            ours[pair.torch[0]].shape,
+            _describe_pair(pair),
         )
         for pair in pairing.match.pairs
     ]
@@ -233,7 +236,7 @@ def add_weights(pairing: Pairing, findings: Findings) -> None:
     findings.report.details.weights = found
 
 
-def _how(pair: TensorPair) -> str:
+def _describe_pair(pair: TensorPair) -> str:
     words = "transposed" if any(pair.transposed) else ""
     if not pair.is_fused:
         return words

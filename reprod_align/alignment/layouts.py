@@ -200,12 +200,12 @@ def _judge(
     if module is None or module not in as_it_is or module not in otherwise:
         return None
     near, far = as_it_is[module], otherwise[module]
-    if near <= _enough(far):
-        return None if far <= _enough(near) else False
-    return True if far <= _enough(near) else None
+    if near <= _limit_rest(far):
+        return None if far <= _limit_rest(near) else False
+    return True if far <= _limit_rest(near) else None
 
 
-def _enough(other: float) -> float:
+def _limit_rest(other: float) -> float:
     return max(RELATIVE_TOLERANCE, CLEARLY * other) if np.isfinite(other) else RELATIVE_TOLERANCE
 
 

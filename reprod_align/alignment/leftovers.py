@@ -38,7 +38,7 @@ def add_leftovers(runner: Runner, findings: Findings) -> None:
     could not be paired: that is a remark.
     """
     pairing = runner.pairing
-    left, (used, extra) = _list_left(pairing), _find_used(runner, *_gradients(runner))
+    left, (used, extra) = _list_left(pairing), _find_used(runner, *_take_gradients(runner))
     idle = [t.name for t in left[0] if t not in used]
     idle += [f"{t.name} ({PORT})" for t in left[1] if t not in extra]
     if idle:
@@ -49,9 +49,9 @@ def add_leftovers(runner: Runner, findings: Findings) -> None:
         names = ", ".join(tensor.name for tensor in (*used, *extra))
         findings.remark(f"not paired, though all numbers agree: {names}")
     elif used:
-        findings.put_first(_one_per_module(pairing, [_missing(t, pairing) for t in used]))
+        findings.put_first(_one_per_module(pairing, [_report_missing(t, pairing) for t in used]))
     else:
-        findings.put_first(_one_per_module(pairing, [_extra(t, pairing) for t in extra]))
+        findings.put_first(_one_per_module(pairing, [_report_extra(t, pairing) for t in extra]))
 
 
 def find_idle(runner: Runner) -> tuple[list[str], list[str]]:
@@ -59,7 +59,7 @@ def find_idle(runner: Runner) -> tuple[list[str], list[str]]:
 
     Where a side gives no gradients, nothing is known of its parameters.
     """
-    gradients = _gradients(runner)
+    gradients = _take_gradients(runner)
     left, used = _list_left(runner.pairing), _find_used(runner, *gradients)
     idle = [[t.name for t in tensors if known and t.is_parameter and t not in needed]
             for known, tensors, needed in zip(gradients, left, used, strict=True)]  # fmt: skip
@@ -73,11 +73,11 @@ def _list_left(pairing: Pairing) -> tuple[list[TensorInfo], list[TensorInfo]]:
     return ours, [pairing.paddle.tensors[name] for name in found.paddle_left]
 
 
-def _gradients(runner: Runner) -> tuple[Mapping[str, Array], Mapping[str, Array]]:
+def _take_gradients(runner: Runner) -> tuple[Mapping[str, Array], Mapping[str, Array]]:
     """Return the gradients of each side's parameters; Paddle's only if some have no counterpart."""
     left = runner.pairing.match.paddle_left
     ours = runner.pairing.torch.spread(runner.expected.gradients)
-    return ours, _gradients_of_port(runner) if left else {}
+    return ours, _take_gradients_of_port(runner) if left else {}
 
 
 def _find_used(
@@ -88,7 +88,7 @@ def _find_used(
     return _with_gradient(left[0], ours), _with_gradient(left[1], theirs)
 
 
-def _gradients_of_port(runner: Runner) -> Mapping[str, Array]:
+def _take_gradients_of_port(runner: Runner) -> Mapping[str, Array]:
     """Return the port's gradients of the projection, {} if it does not run."""
     try:
         return runner.pairing.paddle.spread(runner.run_port(False, "none").gradients)
@@ -103,7 +103,7 @@ def _with_gradient(
     return [t for t in tensors if t.is_parameter and np.any(gradients.get(t.name, 0))]
 
 
-def _missing(tensor: TensorInfo, pairing: Pairing) -> Finding:
+def _report_missing(tensor: TensorInfo, pairing: Pairing) -> Finding:
     """Return the finding for a parameter that Paddle's model lacks."""
     found = pairing.match
     twin = pairing.paddle.tensors.get(tensor.name)
@@ -150,7 +150,7 @@ def _explain_bias(tensor: TensorInfo, other: str, pairing: Pairing) -> str:
     return ""
 
 
-def _extra(tensor: TensorInfo, pairing: Pairing) -> Finding:
+def _report_extra(tensor: TensorInfo, pairing: Pairing) -> Finding:
     """Return the finding for a parameter that PyTorch's model lacks."""
     owners = {theirs: ours for ours, theirs in pairing.match.owners.items()}
     text = f"{tensor.shape}: the {REFERENCE} model has no counterpart of this {PORT} parameter"
@@ -213,7 +213,7 @@ def _fits_another_way(pair: TensorPair, torch: Weights, actual: Array) -> bool:
     if not pair.either_way:
         return False
     (other,) = pair.lay_other_way().make([torch[pair.torch[0]]], "paddle")
-    return _equal(other, actual)
+    return _are_equal(other, actual)
 
 
 def find_cause(name: str, expected: Array, paddle: Weights) -> str:
@@ -221,20 +221,20 @@ def find_cause(name: str, expected: Array, paddle: Weights) -> str:
     actual = paddle[name]
     if not actual.any():
         return f"the weight is all zeros in {PORT}: it was not converted"
-    if expected.ndim == 2 and _equal(expected.T, actual):
+    if expected.ndim == 2 and _are_equal(expected.T, actual):
         words = "not transposed: a Linear weight is (out, in) in PyTorch and (in, out) in Paddle"
         return cite(words, "linear-weight")
     if words := explain_weight(expected, actual):
         return words
     if expected.size and (expected != expected.flat[0]).any():
         for other, values in paddle.items():
-            if other != name and _equal(expected, values):
+            if other != name and _are_equal(expected, values):
                 return f"the values that belong here are in {other}"
     scale = _constant_ratio(expected, actual)
     return f"the weight is {scale:.6g} times {REFERENCE}'s" if scale else ""
 
 
-def _equal(expected: Array, actual: Array) -> bool:
+def _are_equal(expected: Array, actual: Array) -> bool:
     return expected.shape == actual.shape and gap(expected, actual, _CONVERTED).ok
 
 

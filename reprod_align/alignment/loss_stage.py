@@ -54,9 +54,8 @@ def describe_effects(
     """
     said = []
     for pair, ours, theirs in _find_scores(expected, actual, pairs):
-        said.append(
-            f"{pair.expected or 'output'}: {_prediction(ours, theirs)}; {_divergence(ours, theirs)}"
-        )
+        words = f"{_describe_prediction(ours, theirs)}; {_describe_divergence(ours, theirs)}"
+        said.append(f"{pair.expected or 'output'}: {words}")
     return said
 
 
@@ -100,7 +99,7 @@ def _holds_scores(pair: LeafPair, array: Array, lone: bool) -> bool:
     return named or (lone and array.ndim <= 3 and may_be_scores(array))
 
 
-def _prediction(ours: Array, theirs: Array) -> str:
+def _describe_prediction(ours: Array, theirs: Array) -> str:
     """Return how many rows would choose another class. ours, theirs: (rows, classes)."""
     top = np.sort(np.where(np.isnan(ours), -np.inf, ours), axis=-1)[:, -2:]
     with np.errstate(invalid="ignore"):
@@ -116,7 +115,7 @@ def _prediction(ours: Array, theirs: Array) -> str:
     return f"all {len(ours)} predictions stay the same here, but some could flip {figures}"
 
 
-def _divergence(ours: Array, theirs: Array) -> str:
+def _describe_divergence(ours: Array, theirs: Array) -> str:
     divergences = np.array([*_kl(*map(_log_probabilities, (ours, theirs)))])
     return f"KL divergence {divergences.mean():.2g} on average, {divergences.max():.2g} at most"
 

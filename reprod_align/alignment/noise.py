@@ -196,7 +196,7 @@ class Noise:
 
     def run_for_inputs(self) -> Trace:
         """Return such a run with the gradients of the inputs."""
-        moved = shake(self._runner.weights, _epsilon(self._runner.dtype), SEED)
+        moved = shake(self._runner.weights, _find_epsilon(self._runner.dtype), SEED)
         return self._run_with(moved, of_inputs=True)
 
     @cached_property
@@ -258,7 +258,7 @@ class Noise:
 
     def _run_moved(self, seed: int, inputs: Inputs) -> Trace:
         runner = self._runner
-        moved = shake(runner.weights, _epsilon(runner.dtype), seed)
+        moved = shake(runner.weights, _find_epsilon(runner.dtype), seed)
         return self._run_with(moved, inputs=inputs)
 
     def _run_with(self, tensors: Iterable[tuple[str, Array]], **options: Any) -> Trace:
@@ -354,9 +354,9 @@ def _shake_inputs(inputs: Inputs, dtype: str) -> Inputs:
         name: array.astype(dtype) if array.dtype.kind == "f" else array
         for name, array in named.items()
     }
-    moved = {**wide, **dict(shake(wide, _epsilon(dtype), SEED))}
+    moved = {**wide, **dict(shake(wide, _find_epsilon(dtype), SEED))}
     return moved if isinstance(inputs, Mapping) else tuple(moved.values())
 
 
-def _epsilon(dtype: str) -> float:
+def _find_epsilon(dtype: str) -> float:
     return float(np.finfo(dtype).eps)

@@ -50,7 +50,7 @@ def pair_models(
     weights, described = reference.read_given(), reference.describe()
     first, eval_backward = _run_first(reference, inputs, findings, defer)
     held, model = port.read_given(), port.describe()
-    torch = collect_evidence(described, _modules_called(first), weights, str(REFERENCE))
+    torch = collect_evidence(described, _list_modules_called(first), weights, str(REFERENCE))
     as_defined = collect_evidence(model, [], held, str(PORT))
 
     def pair_in(order: Sequence[str]) -> tuple[Runner, Evidence]:
@@ -99,7 +99,7 @@ def _pair_at_once(pair_in: PairIn, defer: bool) -> tuple[Runner, Evidence, Trace
         natural = runner.run_port(False, "values", defer=defer)
     except ModelFailure:
         return runner, paddle, None
-    again, paddle = pair_in(_modules_called(natural))
+    again, paddle = pair_in(_list_modules_called(natural))
     return again, paddle, natural if _pair_alike(runner.pairing, again.pairing) else None
 
 
@@ -153,14 +153,16 @@ def _run_again(runner: Runner, defer: bool) -> Runner:
     return replace(runner, expected=runner.run_reference(False, keep=keep, defer=defer))
 
 
-def _modules_called(trace: Trace) -> list[str]:
+def _list_modules_called(trace: Trace) -> list[str]:
     return list(dict.fromkeys(call.path for call in trace.calls))
 
 
 def _order_of_port(port: Side, inputs: Inputs) -> list[str]:
     """Return the port's modules in calling order; [] if it does not run with its own weights."""
     try:
-        return _modules_called(port.run(inputs, False, KeyedDraws(SEED, {}), "none", anew=True))
+        return _list_modules_called(
+            port.run(inputs, False, KeyedDraws(SEED, {}), "none", anew=True)
+        )
     except ModelFailure:
         return []
 

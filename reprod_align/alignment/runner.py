@@ -107,7 +107,7 @@ class Runner:
         **how: Unpack[RunOptions],
     ) -> Trace:
         """Run Paddle's side on the inputs of both; the rest as for the reference."""
-        objective = None if loss else self._projection(training, backward)
+        objective = None if loss else self._make_projection(training, backward)
         if backward and not how.get("defer"):  # gradients take as much memory as PyTorch's weights
             self.reference.rest()
         return self._run(self.port, self.inputs, training, (training, loss), keep, objective, how)
@@ -126,7 +126,11 @@ class Runner:
         self._begin(side, training)
         self._call_before(side, training)
         is_reference = side is self.reference
-        draws = self._draws_of_reference(SEED) if is_reference else self._draws_of_port(SEED, run)
+        draws = (
+            self._key_draws_of_reference(SEED)
+            if is_reference
+            else self._key_draws_of_port(SEED, run)
+        )
         asked: RunOptions = {**how, "anew": not self.before, "graded": self.graded}
         try:
             return side.run(inputs, training, draws, keep, objective, **asked)
@@ -148,16 +152,18 @@ class Runner:
         for number, training in enumerate((True, True, False)):
             seed, run = SEED + 1 + number, ("in turn", number)
             draws = (
-                self._draws_of_reference(seed) if is_reference else self._draws_of_port(seed, run)
+                self._key_draws_of_reference(seed)
+                if is_reference
+                else self._key_draws_of_port(seed, run)
             )
             if not training:
-                side.set_buffers(self._paired_buffers(is_reference))
+                side.set_buffers(self._list_paired_buffers(is_reference))
             traces.append(side.run(self.inputs, training, draws, "ends", nothing, anew=number == 0))
             if is_reference:
                 self._drawn[run] = traces[-1].drawn
         return traces[1:]
 
-    def _paired_buffers(self, is_reference: bool) -> dict[str, Array]:
+    def _list_paired_buffers(self, is_reference: bool) -> dict[str, Array]:
         """Return the values from which every run starts, of the buffers that have a counterpart."""
         torch, paddle = self.pairing.torch.tensors, self.pairing.paddle.tensors
         pairs = [
@@ -176,9 +182,9 @@ class Runner:
         """Make the calls that come before the run; the first begins anew."""
         nothing = Projection(only=frozenset())
         for number, inputs in enumerate(() if self.called else self.before):
-            draws = self._draws_of_port(SEED, ("before", number))
+            draws = self._key_draws_of_port(SEED, ("before", number))
             if side is self.reference:
-                draws = self._draws_of_reference(SEED)
+                draws = self._key_draws_of_reference(SEED)
             trace = side.run(
                 inputs, training, draws, "none", nothing, anew=number == 0, graded=self.graded
             )
@@ -190,7 +196,7 @@ class Runner:
         runs_back = backward and (training or self.eval_backward)
         return self.pairing.compared_outputs if runs_back else frozenset()
 
-    def _projection(self, training: bool, backward: bool) -> Projection:
+    def _make_projection(self, training: bool, backward: bool) -> Projection:
         """Return the scalar of Paddle's outputs that stands for the one of PyTorch's."""
         only = self._counted(training, backward)
         return Projection(self.expected.outputs, only, tuple(self.pairing.outputs or ()))
@@ -204,7 +210,7 @@ class Runner:
         self._begin(self.reference, True)
         if weights is not None:
             self.reference.load(weights)
-        draws = [self._draws_of_reference(_TRAINING_SEED + step) for step in range(steps)]
+        draws = [self._key_draws_of_reference(_TRAINING_SEED + step) for step in range(steps)]
         objective = None if self.reference.loss is not None else Projection()
         taken = self.reference.train(self.inputs, steps, draws, objective)
         self._drawn.update({number: step.drawn for number, step in enumerate(taken)})
@@ -215,12 +221,12 @@ class Runner:
     ) -> list[TrainingStep]:
         """Train Paddle's side; `replay`: with the gradients and learning rates of PyTorch's steps."""
         self._begin(self.port, True)
-        draws = [self._draws_of_step(step) for step in range(steps)]
+        draws = [self._key_draws_of_step(step) for step in range(steps)]
         gradients = rates = None
         if replay is not None:
             gradients = [self.pairing.convert(step.gradients) for step in replay]
             rates = [step.rates for step in replay]
-        objective = self._training_objective()
+        objective = self._make_training_objective()
         return self.port.train(self.inputs, steps, draws, objective, gradients, rates)
 
     def run_step(self, number: int, tensors: Mapping[str, Array] | None) -> Trace:
@@ -228,22 +234,22 @@ class Runner:
         self._begin(self.port, True)
         if tensors is not None:
             self.port.load(self.pairing.convert(tensors))
-        draws, objective = self._draws_of_step(number), self._training_objective()
+        draws, objective = self._key_draws_of_step(number), self._make_training_objective()
         return self.port.run(self.inputs, True, draws, "none", objective, anew=True)
 
-    def _training_objective(self) -> Projection | None:
+    def _make_training_objective(self) -> Projection | None:
         return None if self.port.loss is not None else Projection(self.expected.outputs)
 
     # ---------------------------------------------------------------- random draws
 
-    def _draws_of_reference(self, seed: int) -> KeyedDraws:
+    def _key_draws_of_reference(self, seed: int) -> KeyedDraws:
         return KeyedDraws(seed, {place: place for place in self.pairing.places.values()})
 
-    def _draws_of_port(self, seed: int, run: object) -> KeyedDraws:
+    def _key_draws_of_port(self, seed: int, run: object) -> KeyedDraws:
         return KeyedDraws(seed, self.pairing.places, self._drawn.get(run, {}))
 
-    def _draws_of_step(self, number: int) -> KeyedDraws:
-        return self._draws_of_port(_TRAINING_SEED + number, number)
+    def _key_draws_of_step(self, number: int) -> KeyedDraws:
+        return self._key_draws_of_port(_TRAINING_SEED + number, number)
 
     # ---------------------------------------------------------------- weights
 

@@ -140,7 +140,7 @@ def compare_statistics(runner: Runner, findings: Findings, reference: Trace, por
             found = _compare(runner, findings, pair, reference, port)
             gaps.append(found)
             if not found.ok:
-                limit = max(LAYER_ROUNDING, _table_rounding(runner, pair, reference, port))
+                limit = max(LAYER_ROUNDING, _limit_table(runner, pair, reference, port))
                 _add(runner, findings, name, other, found, limit)
     if gaps:
         findings.check_gaps(
@@ -167,7 +167,7 @@ def _compare(
     return gap(own, actual, floor=floor)
 
 
-def _table_rounding(runner: Runner, pair: TensorPair, reference: Trace, port: Trace) -> float:
+def _limit_table(runner: Runner, pair: TensorPair, reference: Trace, port: Trace) -> float:
     """Return how far two tables of constants may be apart; 0.0 for numbers that a step changes.
 
     In a table of n rows an angle reaches n. A last bit of its float32 rate is n * 2**-23 there, and each

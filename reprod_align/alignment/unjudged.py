@@ -184,8 +184,8 @@ def doubts(done: Pass, inputs: Inputs, info: ModelInfo) -> Iterator[str]:
         )
     yield from _constant_inputs(inputs)
     yield from _constant_outputs(done)
-    yield from _nan_outputs(done)
-    yield from _uncalled(done, info)
+    yield from _list_nan_outputs(done)
+    yield from _list_uncalled(done, info)
 
 
 def nothing_finite(done: Pass) -> bool:
@@ -236,7 +236,7 @@ def _constant_outputs(done: Pass) -> Iterator[str]:
             yield f"{name} is {array.flat[0]:g} everywhere: its agreement shows little"
 
 
-def _nan_outputs(done: Pass) -> Iterator[str]:
+def _list_nan_outputs(done: Pass) -> Iterator[str]:
     """Yield a remark for each compared output that is NaN in places: on both sides, since they agree."""
     for pair in done.pairs:
         array = done.reference.outputs[pair.expected].array
@@ -258,7 +258,7 @@ def doubt_gradients(done: Pass, info: ModelInfo) -> Iterator[str]:
         yield f"zero gradient on this batch, so not tested: {shorten(silent, _NAMED_MODULES)}"
 
 
-def _uncalled(done: Pass, info: ModelInfo) -> Iterator[str]:
+def _list_uncalled(done: Pass, info: ModelInfo) -> Iterator[str]:
     """Yield a remark on modules with parameters of their own that no call passed through."""
     called = {call.path for call in done.reference.calls}
     owners = dict.fromkeys(t.owner for t in info.tensors.values() if t.is_parameter)

@@ -134,7 +134,9 @@ def head_sizes(width: int) -> list[int]:
 def name_number(number: float, dims: Sequence[int]) -> str:
     """Return the number and what it is known as: "0.353553 = 1/sqrt(8)"; dims: the tensors' sizes."""
     near = (
-        name for name, value in _known_numbers(dims) if abs(number - value) <= _NAMED * abs(value)
+        name
+        for name, value in _list_known_numbers(dims)
+        if abs(number - value) <= _NAMED * abs(value)
     )
     shown = f"{number:.6g}"
     if abs(number - 1) < 1e-4:  # would read as 1
@@ -142,7 +144,7 @@ def name_number(number: float, dims: Sequence[int]) -> str:
     return " = ".join([shown, *[name for name in dict.fromkeys(near) if name != shown][:2]])
 
 
-def _known_numbers(dims: Sequence[int]) -> Iterator[tuple[str, float]]:
+def _list_known_numbers(dims: Sequence[int]) -> Iterator[tuple[str, float]]:
     yield "1/2", 0.5
     for size in sorted({size for dim in dims for size in (dim, *head_sizes(dim)) if size > 1}):
         yield f"1/sqrt({size})", 1 / math.sqrt(size)

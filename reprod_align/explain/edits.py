@@ -169,14 +169,14 @@ def follow_others(site: Site) -> Iterator[Text]:
 def _follow(site: Site, donor: Any) -> Iterator[Text]:
     ours, theirs = site.value, value_of(donor)
     whole = likeness(ours, theirs) > _ALIKE_ENOUGH or _set_the_same(site.statement, donor)
-    found = [pair for pair in _differences(ours, theirs) if whole or pair[0] is not ours]
+    found = [pair for pair in _list_differences(ours, theirs) if whole or pair[0] is not ours]
     for one, other in found:
         yield from _put(site, one, other)
     for one, _ in found:
         for above in site.code.parents(one):
             if above is site.statement:
                 break
-            met = next((right for left, right in _pairs(ours, theirs) if left is above), None)
+            met = next((right for left, right in _pair_trees(ours, theirs) if left is above), None)
             if met is not None and isinstance(above, ast.expr):
                 yield from _put(site, above, met)
     if whole:
@@ -225,31 +225,31 @@ def _add_argument(text: str, node: ast.Call, argument: str, first: bool = False)
     return f"{inner}{', ' if given else ''}{argument})" if not first else text
 
 
-def _differences(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
+def _list_differences(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the smallest parts in which two trees differ, with a text of their own."""
     if ast.dump(one) == ast.dump(other):
         return
-    parts = list(_parts(one, other))
+    parts = list(_pair_parts(one, other))
     if parts and all(isinstance(left, ast.expr) for left, _ in parts):
         for left, right in parts:
-            yield from _differences(left, right)
+            yield from _list_differences(left, right)
     else:
         yield one, other
 
 
-def _pairs(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
+def _pair_trees(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the parts that stand in the same place of two trees."""
     yield one, other
-    for left, right in _parts(one, other):
-        yield from _pairs(left, right)
+    for left, right in _pair_parts(one, other):
+        yield from _pair_trees(left, right)
 
 
-def _parts(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
+def _pair_parts(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the parts of two nodes that stand for each other; nothing if the nodes themselves differ."""
     if type(one) is not type(other):
         return
     if isinstance(one, ast.Call):
-        yield from _parts_of_calls(one, other)
+        yield from _pair_parts_of_calls(one, other)
         return
     for name, value in ast.iter_fields(one):
         rest = getattr(other, name, None)
@@ -266,7 +266,7 @@ def _parts(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
             yield from ((a, b) for a, b in zip(value, rest, strict=True) if isinstance(a, ast.expr))
 
 
-def _parts_of_calls(one: ast.Call, other: ast.Call) -> Iterator[tuple[Any, Any]]:
+def _pair_parts_of_calls(one: ast.Call, other: ast.Call) -> Iterator[tuple[Any, Any]]:
     named = {keyword.arg: keyword.value for keyword in other.keywords}
     own = {keyword.arg for keyword in one.keywords}
     if len(one.args) != len(other.args) or own != named.keys():
@@ -315,7 +315,7 @@ def tie_parameters(site: Site) -> Iterator[Text]:
             given = [name for name in site.names if name.isidentifier()]
             yield from ((node, name) for name in ([twin] if twin else given if own in held else []))
     if twin and isinstance(site.statement, _PLAIN):
-        yield site.statement, f"{site.text(site.statement)}{_new_line(site)}{own} = {twin}"
+        yield site.statement, f"{site.text(site.statement)}{_begin_line(site)}{own} = {twin}"
 
 
 def define_first(site: Site) -> Iterator[Text]:
@@ -327,7 +327,7 @@ def define_first(site: Site) -> Iterator[Text]:
         for before, statement in (site.given[name] for name in words if name in site.given):
             if _start(before) <= _start(node):
                 between = site.text(_span(_start(before), _start(node)))
-                end = f"{_new_line(site, before)}{between}{_bracket(site, node, text)}"
+                end = f"{_begin_line(site, before)}{between}{_bracket(site, node, text)}"
                 yield _span(_start(before), _end(node)), f"{statement}{end}"
 
 
@@ -342,7 +342,7 @@ def silence_dropouts(site: Site) -> Iterator[Text]:
             if number:
                 lines = [f"for layer in {holder}:", f"    layer.{rest}.p = 0.0"]
             if found:
-                yield site.statement, _new_line(site).join([site.text(site.statement), *lines])
+                yield site.statement, _begin_line(site).join([site.text(site.statement), *lines])
 
 
 def _split_at_number(path: str) -> tuple[str, str, str]:
@@ -688,7 +688,7 @@ def add_statement(site: Site) -> Iterator[Text]:
 
     Or the reference says in several statements what the port says in this one.
     """
-    own, indent = site.text(site.statement), _new_line(site)
+    own, indent = site.text(site.statement), _begin_line(site)
     if site.donor is not None and _set_the_same(site.statement, site.donor):
         run = [*takewhile(lambda one: _set_the_same(site.statement, one), site.after)]
         if run:
@@ -700,7 +700,7 @@ def add_statement(site: Site) -> Iterator[Text]:
         yield site.statement, f"{indent.join(texts)}{indent}{own}"
 
 
-def _new_line(site: Site, beside: Any = None) -> str:
+def _begin_line(site: Site, beside: Any = None) -> str:
     """Return what begins another statement after that of a site, or after one beside it."""
     end = "\r\n" if "\r\n" in site.code.text else "\n"
     return end + " " * int((beside or site.statement).col_offset)

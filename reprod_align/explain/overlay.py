@@ -64,7 +64,7 @@ def _overlay(
         stack.enter_context(_show(file, after))
         known = _list_code(file, old)
         for function in functions:
-            key = _key_of(function.__code__, known)
+            key = _find_key(function.__code__, known)
             code = _list_code(file, new).get(key)
             if code is not None and code != function.__code__:
                 stack.enter_context(_set_code(function, _keep_variables(function, code, new)))
@@ -299,7 +299,7 @@ def _unwrap(value: Any) -> Any:
     return inspect.unwrap(plain) if callable(plain) else plain
 
 
-def _key_of(code: CodeType, known: Mapping[Key, CodeType]) -> Key:
+def _find_key(code: CodeType, known: Mapping[Key, CodeType]) -> Key:
     """Return the name of a function's code in the text that it was loaded from."""
     wanted = code.co_qualname, code.co_firstlineno
     keys = [

@@ -400,13 +400,13 @@ def _list_donors(classes: Sequence[tuple[str, str]], sources: Sources) -> Iterat
 
 def _choose_donor(function: Any, donors: Sequence[Donor]) -> Donor | None:
     """Return the reference's function that does what one of the port does: the most alike."""
-    own = _plain_name(function)
+    own = _strip_framework(function)
     return max(donors, default=None,
                key=lambda one: likeness(function, one.function)
-               + bool(own and _plain_name(one.function) == own))  # fmt: skip
+               + bool(own and _strip_framework(one.function) == own))  # fmt: skip
 
 
-def _plain_name(function: Any) -> str:
+def _strip_framework(function: Any) -> str:
     """Return a function's name without that of the framework; "" of one without a name."""
     name: str = getattr(function, "name", "")
     return name.replace("paddle_", "").replace("torch_", "")
@@ -562,7 +562,7 @@ def _list_with_methods(
     owner = next((one for one in code.parents(function) if isinstance(one, ast.ClassDef)), None)
     own = {one.name for one in (owner or code.tree).body if isinstance(one, Function)}
     called = {_name_called(node) for node in ast.walk(donor.function) if isinstance(node, ast.Call)}
-    methods = {f"self.{_plain_name(one.function)}": one.function for one in reversed(donors)}
+    methods = {f"self.{_strip_framework(one.function)}": one.function for one in reversed(donors)}
     inlined = [one for name, one in methods.items() if name in called
                and name.removeprefix("self.") not in own]  # fmt: skip
     return [it for one in (donor.function, *inlined) for it in list_statements(one)]

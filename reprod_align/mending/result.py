@@ -155,7 +155,7 @@ def make_patch(before: Mapping[str, str], after: Mapping[str, str], root: Path) 
         line
         for file, text in sorted(after.items())
         if text != before[file]
-        for line in _diff(before[file], text, name_in_patch(file, root))
+        for line in _list_diff(before[file], text, name_in_patch(file, root))
     )
     return "".join(parts)
 
@@ -169,7 +169,7 @@ def name_in_patch(file: str, root: Path) -> str:
     return Path(inside).as_posix() if installed else path.name
 
 
-def _diff(before: str, after: str, name: str) -> Iterator[str]:
+def _list_diff(before: str, after: str, name: str) -> Iterator[str]:
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     for line in unified_diff(old, new, f"a/{name}", f"b/{name}"):
         yield line if line.endswith("\n") else line + _NO_END

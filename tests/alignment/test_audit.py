@@ -914,7 +914,7 @@ def test_fact_rmsprop_adds_eps_inside_the_square_root() -> None:
 )
 def test_a_decay_is_equal_if_its_float32_is(setting: str, theirs: float, named: bool) -> None:
     ours = {"frozen": False, setting: 0.01}
-    found = audit._parameter_differences(ours, ours | {setting: theirs})
+    found = audit._compare_parameters(ours, ours | {setting: theirs})
     assert [name for name, *_ in found] == ([setting] if named else [])
 
 

@@ -159,7 +159,7 @@ def _derive_short(given: Given, cut: _Cut, accepts: Accepts) -> Iterator[Batch]:
     first = replace(last if last.before else cut.batch, words=cut.words)  # has just been called
     bare = _change_surroundings(cut.plain.make(""))
     longer = islice(_make_longer(few, cut.axes, cut.length, most, little=True), 1)
-    both = _first((_surround(_follow(one, first), bare) for one in longer), accepts)
+    both = _find_first((_surround(_follow(one, first), bare) for one in longer), accepts)
     yield from both or _lengthen(few, cut.axes, cut.length, most, first, accepts)
     yield from _change_lengths(few, most, accepts, cut.length)
     if not both:
@@ -203,14 +203,14 @@ def _offer(batch: Batch, accepts: Accepts) -> Iterator[Batch]:
             yield from _offer(part, accepts)
 
 
-def _first(batches: Iterable[Batch], accepts: Accepts) -> list[Batch]:
+def _find_first(batches: Iterable[Batch], accepts: Accepts) -> list[Batch]:
     """Return the first batch that the reference accepts, in a list; [] if it accepts none."""
     return next(([batch] for batch in batches if accepts(batch)), [])
 
 
 def _move(few: Given, accepts: Accepts) -> list[Batch]:
     """Return a batch of other values."""
-    return _first(_change_values(few, "moved", (spread, mirror, nudge)), accepts)
+    return _find_first(_change_values(few, "moved", (spread, mirror, nudge)), accepts)
 
 
 def _move_one(given: Given, accepts: Accepts) -> list[Batch]:
@@ -221,7 +221,7 @@ def _move_one(given: Given, accepts: Accepts) -> list[Batch]:
         replace(moved, words=f"{alone.words}, its inputs moved", parts=(alone, moved))
         for moved in _change_values(one, "moved", (spread, mirror, nudge))
     )
-    return _first(both, accepts) if given.count > 1 else []
+    return _find_first(both, accepts) if given.count > 1 else []
 
 
 def _change_count(given: Given, accepts: Accepts, examples: int) -> tuple[Given, list[Batch]]:
@@ -230,9 +230,11 @@ def _change_count(given: Given, accepts: Accepts, examples: int) -> tuple[Given,
         return given, []
     if given.count == 1:
         twos = (_add(given.arrays, given.batch, change) for change in (mirror, keep))
-        return given, _first((given.make("with a second example", two) for two in twos), accepts)
+        return given, _find_first(
+            (given.make("with a second example", two) for two in twos), accepts
+        )
     alone = replace(given.take(1), note="")
-    found = _first([alone.make(f"with {ONE_EXAMPLE}")], accepts)
+    found = _find_first([alone.make(f"with {ONE_EXAMPLE}")], accepts)
     return (given.take(min(given.count, examples)) if found else given), found
 
 
@@ -255,7 +257,7 @@ def _change_lengths(few: Given, most: int, accepts: Accepts, known: int = 0) -> 
         if length in found or len(found) == _LENGTHS:
             continue
         cut = (few.make(*halved) for halved in _cut(few, length, axes))
-        for shorter in _first(cut, accepts):
+        for shorter in _find_first(cut, accepts):
             found.add(length)
             yield shorter
             yield from _lengthen(few, axes, length, most, shorter, accepts)
@@ -282,9 +284,9 @@ def _lengthen(
 ) -> Iterator[Batch]:
     """Yield a batch with a longer sequence, as a second call after one that is shorter."""
     longer = list(_make_longer(few, axes, length, most))
-    after = _first((_follow(one, shorter) for one in longer[:1]), accepts)
+    after = _find_first((_follow(one, shorter) for one in longer[:1]), accepts)
     if not after:
-        fitting = [*_first(longer, accepts), few.make("")]
+        fitting = [*_find_first(longer, accepts), few.make("")]
         after = list(_offer(_follow(fitting[0], shorter), accepts))
     yield from after
 

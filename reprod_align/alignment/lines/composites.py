@@ -33,7 +33,7 @@ def write_out(operations: Sequence[Operation]) -> list[Operation]:
     return found
 
 
-def _attention(operation: Operation) -> Iterator[Step]:
+def _replay_attention(operation: Operation) -> Iterator[Step]:
     """softmax(q kᵀ scale + mask) v, the scale on the scores or on the query before."""
     query, key, value, *masks = operation.inputs
     if query.ndim < 3 or query.size * key.shape[-2] > LARGEST * query.shape[-1]:
@@ -101,7 +101,7 @@ def _normalise(
         yield name, [before, parameter], normal
 
 
-def _linear(operation: Operation) -> Iterator[Step]:
+def _replay_linear(operation: Operation) -> Iterator[Step]:
     """X Wᵀ, plus a bias."""
     x, weight, *_ = operation.inputs
     if weight.ndim == 2:
@@ -110,8 +110,8 @@ def _linear(operation: Operation) -> Iterator[Step]:
 
 
 _STEPS: Final[Mapping[str, Callable[[Operation], Iterator[Step]]]] = {
-    "scaled_dot_product_attention": _attention,
+    "scaled_dot_product_attention": _replay_attention,
     "layer_norm": _layer_norm,
     "batch_norm": _batch_norm,
-    "linear": _linear,
+    "linear": _replay_linear,
 }

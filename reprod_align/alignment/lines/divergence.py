@@ -96,7 +96,7 @@ class _Search:
         self._ours = write_out([one for one in ours if one.name != RETURN])
         self._theirs = [one for one in theirs if one.name != RETURN]
         self._relative = relative
-        self._known = KnownValues(_values(self._ours), relative)
+        self._known = KnownValues(_list_values(self._ours), relative)
         self._taken_in = KnownValues(taken, relative)
         calls = [one for one in self._theirs if one.child is None]
         children = [one for one in self._theirs if one.child is not None]
@@ -111,17 +111,17 @@ class _Search:
     ) -> Difference | None:
         if self._known.find_equal(wrong):
             return self._explain_other_value(wrong, expected, consumers)
-        maker = self._maker(wrong, len(self._theirs))
+        maker = self._find_maker(wrong, len(self._theirs))
         if maker is None:
             return Difference("value", *consumers, used=consumers[1])
         made, due = self._theirs[maker], KnownValues(expected, self._relative)
         if len(made.outputs) > 1 and any(map(due.find_equal, made.outputs)):
-            place = _position(consumers[1], wrong)  # another of what one call returns
+            place = _find_position(consumers[1], wrong)  # another of what one call returns
             return Difference("value", *consumers, True, consumers[1], made, place)
         laid = self._explain_laid_value(maker, expected, consumers)
         if laid is not None:
             return laid
-        starts = sorted(set(self._starts(maker)))
+        starts = sorted(set(self._list_starts(maker)))
         found = [self._compare(at, wrong, expected) for at in starts]
         best = max(found, key=self._rank, default=None)
         if best is not None and best.ours is None:
@@ -148,23 +148,25 @@ class _Search:
         self, wrong: Array, expected: Sequence[Array], consumers: Consumers
     ) -> Difference:
         """Explain a value that is one of the reference's, but not the one that is due here."""
-        at = self._maker(wrong, len(self._theirs))
+        at = self._find_maker(wrong, len(self._theirs))
         made = None if at is None else self._theirs[at]
-        place = _position(consumers[1], wrong)
-        due = self._maker_of_ours(expected)
+        place = _find_position(consumers[1], wrong)
+        due = self._find_maker_of_ours(expected)
         due = due if due is None else due.whole or due
         called = due is not None and due.child is not None and due.child[0] in self._elsewhere
-        if due is not None and not (called or self._is_made(due, self._made_before(consumers[1]))):
-            lacking = self._taken_by(due).knows(wrong)
+        if due is not None and not (
+            called or self._is_made(due, self._list_made_before(consumers[1]))
+        ):
+            lacking = self._list_taken(due).knows(wrong)
             how: How = "lacking" if lacking else "value"
             taker = consumers[1]
             return Difference(how, due, taker, lacking, taker, made, place)
         if made is not None and self._gives_only(made, expected):
             return Difference("extra", consumers[0], made, True)
         while at is not None and self._passes_alone(self._theirs[at], wrong):
-            taker, at = self._theirs[at], self._maker(wrong, at)
+            taker, at = self._theirs[at], self._find_maker(wrong, at)
             made = None if at is None else self._theirs[at]
-            consumers, place = (consumers[0], taker), _position(taker, wrong)
+            consumers, place = (consumers[0], taker), _find_position(taker, wrong)
         return Difference("value", *consumers, True, consumers[1], made, place)
 
     def _passes_alone(self, call: Operation, value: Array) -> bool:
@@ -175,7 +177,7 @@ class _Search:
         """
         returns_it = any(is_same(value, one) for one in call.inputs)
         return returns_it and not any(
-            self._taken_by(one).find_equal(value)
+            self._list_taken(one).find_equal(value)
             and KnownValues(one.outputs, self._relative).find_equal(value)
             for one in self._ours
         )
@@ -191,21 +193,21 @@ class _Search:
 
     # ------------------------------------------------------------- back through the port's calls
 
-    def _maker(self, value: Array, before: int) -> int | None:
+    def _find_maker(self, value: Array, before: int) -> int | None:
         return find_maker(self._theirs, value, before)
 
-    def _starts(self, at: int) -> Iterator[int]:
+    def _list_starts(self, at: int) -> Iterator[int]:
         """Yield the calls at which values begin to differ, back from a call that gave a wrong one."""
         if at in self._seen:
             return
         self._seen.add(at)
         unknown = [value for value in self._theirs[at].inputs if not self._is_known(value)]
-        makers = [self._maker(value, at) for value in unknown]
+        makers = [self._find_maker(value, at) for value in unknown]
         earlier = [maker for maker in makers if maker is not None and maker not in self._seen]
         if all(map(self._is_foreign, earlier)):
             yield at
         for maker in earlier:
-            yield from self._starts(maker)
+            yield from self._list_starts(maker)
 
     def _is_known(self, value: Array) -> bool:
         return self._known.knows(value) or bool(self._taken_in.find_equal(value))
@@ -216,7 +218,7 @@ class _Search:
         if known is None:
             self._foreign[at] = True  # until it is known: a value may be made of itself
             inputs = self._theirs[at].inputs
-            makers = [self._maker(value, at) for value in inputs if not self._is_known(value)]
+            makers = [self._find_maker(value, at) for value in inputs if not self._is_known(value)]
             known = len(makers) == len(inputs) and all(
                 maker is None or self._is_foreign(maker) for maker in makers
             )
@@ -228,7 +230,7 @@ class _Search:
     def _compare(self, at: int, wrong: Array, expected: Sequence[Array]) -> Difference:
         """Compare a call of the port's with the reference's that takes the same."""
         theirs = self._theirs[at]
-        ours = self._counterpart(theirs)
+        ours = self._find_counterpart(theirs)
         last = any(is_same(wrong, made) for made in theirs.outputs)
         other = ours is None or name_of(ours) != name_of(theirs)
         if other and self._is_passed_by(theirs):
@@ -264,7 +266,7 @@ class _Search:
         for taker in takers[:1]:
             given = [theirs.inputs[0] if is_same(made, one) else one for one in taker.inputs]
             alike = [one for one in self._ours if name_of(one) == name_of(taker)]
-            if any(len(one.inputs) == len(given) and all(map(self._taken_by(one).find_equal, given))
+            if any(len(one.inputs) == len(given) and all(map(self._list_taken(one).find_equal, given))
                    for one in alike):  # fmt: skip
                 return True
         return False
@@ -275,7 +277,7 @@ class _Search:
         alike = _SCALING if kind in _SCALING else {kind}
         return any(name_of(one) in alike and not self._is_made(one) for one in self._ours)
 
-    def _taken_by(self, operation: Operation) -> KnownValues:
+    def _list_taken(self, operation: Operation) -> KnownValues:
         """Return what a call of either side takes; every pair of calls asks for it."""
         if operation not in self._taken:
             self._taken[operation] = KnownValues(operation.inputs, self._relative)
@@ -283,7 +285,7 @@ class _Search:
 
     def _take_the_same(self, ours: Operation, theirs: Operation) -> bool:
         """Tell whether two calls take the same values in the same order, in whatever shapes."""
-        taken = self._taken_by(ours)
+        taken = self._list_taken(ours)
         return len(ours.inputs) == len(theirs.inputs) and all(map(taken.knows_order, theirs.inputs))
 
     def _find_exchanged(
@@ -292,8 +294,8 @@ class _Search:
         """Return the one input that is another of the reference's values, and what is due there."""
         if name_of(ours) != name_of(theirs) or len(ours.inputs) != len(theirs.inputs):
             return None
-        given = self._taken_by(theirs)
-        taken = self._taken_by(ours)
+        given = self._list_taken(theirs)
+        taken = self._list_taken(ours)
         wrong = [value for value in theirs.inputs if not taken.knows(value)]
         due = [value for value in ours.inputs if not given.knows(value)]
         if len(wrong) != 1 or len(due) != 1 or not self._known.knows(wrong[0]):
@@ -304,7 +306,7 @@ class _Search:
         """Return the value as the reference has it, before it is laid out, and the call that takes it."""
         taker = self._theirs[at]
         while not self._known.find_equal(value):
-            maker = self._maker(value, at)
+            maker = self._find_maker(value, at)
             moved = None if maker is None else self._theirs[maker]
             if moved is None or maker is None or not moved.inputs or not self._is_layout(moved):
                 break
@@ -313,20 +315,23 @@ class _Search:
 
     def _lay_back(self, values: list[Array]) -> list[Array]:
         """Return the value that is due as the reference has it before it is laid out."""
-        made = self._maker_of_ours(values)
+        made = self._find_maker_of_ours(values)
         while made is not None and made.child is None and self._is_layout(made) and made.inputs:
             values = [made.inputs[0]]
-            made = self._maker_of_ours(values)
+            made = self._find_maker_of_ours(values)
         return values
 
-    def _counterpart(self, theirs: Operation) -> Operation | None:
+    def _find_counterpart(self, theirs: Operation) -> Operation | None:
         """Return the reference's call that stands for the port's: it takes the same values."""
-        scores = [(self._score(ours, theirs), -number) for number, ours in enumerate(self._ours)]
+        scores = [
+            (self._rate_counterparts(ours, theirs), -number)
+            for number, ours in enumerate(self._ours)
+        ]
         best, number = max(scores, default=(0.0, 0))
         ours = self._ours[-number] if best > 0 else None
         if ours is None or (self._is_layout(theirs) and not self._is_layout(ours)):
             return None
-        taken = any(self._score(ours, other) > best for other in self._unknown_results)
+        taken = any(self._rate_counterparts(ours, other) > best for other in self._unknown_results)
         return None if taken else ours
 
     @cached_property
@@ -334,11 +339,11 @@ class _Search:
         """The port's calls whose results the reference does not know."""
         return [one for one in self._theirs if not all(map(self._known.knows, one.outputs))]
 
-    def _score(self, ours: Operation, theirs: Operation) -> float:
+    def _rate_counterparts(self, ours: Operation, theirs: Operation) -> float:
         """Return how much speaks for two calls being counterparts; 0: nothing."""
         if self._is_made(ours):
             return 0.0
-        taken = self._taken_by(ours)
+        taken = self._list_taken(ours)
         equal = sum(bool(taken.find_equal(value)) for value in theirs.inputs)
         alike = sum(taken.knows(value) for value in theirs.inputs) - equal
         named = name_of(ours) == name_of(theirs)
@@ -348,7 +353,7 @@ class _Search:
         spare = abs(len(ours.inputs) - len(theirs.inputs))
         return 4 * equal + 3 * alike + 3 * named + shapes - 0.5 * spare
 
-    def _made_before(self, consumer: Operation | None) -> KnownValues:
+    def _list_made_before(self, consumer: Operation | None) -> KnownValues:
         """Return what the port's children have given when a call takes its values."""
         if consumer not in self._theirs:
             return self._given
@@ -364,17 +369,17 @@ class _Search:
         """
         if ours.child is not None:
             return all(map((given or self._given).find_equal, ours.outputs))
-        taken = self._taken_by(ours)
+        taken = self._list_taken(ours)
         return all(self._made.find_equal(one) or taken.find_equal(one) for one in ours.outputs)
 
     def _is_layout(self, operation: Operation) -> bool:
         """Tell whether a call only moves elements about."""
-        given = self._taken_by(operation)
+        given = self._list_taken(operation)
         return all(given.find_alike(array) for array in operation.outputs)
 
     def _find_other_layout(self, ours: Operation, theirs: Operation, at: int) -> Difference | None:
         """Return the call that laid an input of `theirs` out otherwise than the reference's is."""
-        taken = self._taken_by(ours)
+        taken = self._list_taken(ours)
         for value in theirs.inputs:
             if self._known.find_equal(value) or not taken.find_alike(value):
                 continue
@@ -382,37 +387,39 @@ class _Search:
             others = (other for other in theirs.inputs if other is not value)
             if merged and not all(map(self._known.knows_order, others)):  # one of them is at fault
                 continue
-            same_call = name_of(ours) == name_of(theirs) and _numbers(ours) == _numbers(theirs)
+            same_call = name_of(ours) == name_of(theirs) and _list_numbers(ours) == _list_numbers(
+                theirs
+            )
             same_shape = any(one.shape == value.shape for one in ours.inputs)
-            maker = self._maker(value, at)
+            maker = self._find_maker(value, at)
             if maker is None or not (same_shape or same_call):
                 continue
-            made = self._theirs[self._first_moved(maker)]
+            made = self._theirs[self._find_first_moved(maker)]
             if not self._is_layout(made):
-                return Difference("layout", self._counterpart(made) or ours, made, True)
-            other = self._layout_counterpart(made)
+                return Difference("layout", self._find_counterpart(made) or ours, made, True)
+            other = self._find_layout_counterpart(made)
             return Difference("layout" if other else "extra", other, made, True)
         return None
 
-    def _first_moved(self, at: int) -> int:
+    def _find_first_moved(self, at: int) -> int:
         """Return the first of the calls that moved a value's elements about."""
         for value in self._theirs[at].inputs:
             if self._known.find_equal(value):
                 continue
-            maker = self._maker(value, at)
+            maker = self._find_maker(value, at)
             if maker is not None and self._known.find_alike(value):
-                return self._first_moved(maker)
+                return self._find_first_moved(maker)
         return at
 
-    def _layout_counterpart(self, theirs: Operation) -> Operation | None:
-        given = self._taken_by(theirs)
+    def _find_layout_counterpart(self, theirs: Operation) -> Operation | None:
+        given = self._list_taken(theirs)
         for ours in self._ours:
             if ours.child is None and any(given.find_equal(value) for value in ours.inputs):
                 if not self._is_made(ours) and self._is_layout(ours):
                     return ours
         return None
 
-    def _maker_of_ours(self, values: Sequence[Array]) -> Operation | None:
+    def _find_maker_of_ours(self, values: Sequence[Array]) -> Operation | None:
         """Return the reference's first call that gave one of these values."""
         wanted = KnownValues(values, self._relative)
         for ours in self._ours:
@@ -421,7 +428,7 @@ class _Search:
         return None
 
 
-def _values(operations: Sequence[Operation]) -> Iterator[Array]:
+def _list_values(operations: Sequence[Operation]) -> Iterator[Array]:
     for operation in operations:
         yield from operation.inputs
         yield from operation.outputs
@@ -433,12 +440,12 @@ def _has_merged_axes(one: Array, other: Array, relative: float) -> bool:
     return merged and are_equal(one.ravel(), other.ravel(), relative)
 
 
-def _position(operation: Operation | None, value: Array) -> int:
+def _find_position(operation: Operation | None, value: Array) -> int:
     inputs = () if operation is None else operation.inputs
     return next((at for at, one in enumerate(inputs) if is_same(value, one)), -1)
 
 
-def _numbers(operation: Operation) -> list[float]:
+def _list_numbers(operation: Operation) -> list[float]:
     return [one for one in operation.constants if isinstance(one, (int, float))]
 
 
@@ -447,26 +454,28 @@ def find_cut(
 ) -> Difference | None:
     """Return the first call, of either side, through which a gradient flows on the other side alone."""
     for at, (here, there) in enumerate(((theirs, ours), (ours, theirs))):
-        flowing = KnownValues(_results(there, True), relative)
-        stopped = KnownValues(_results(there, False), relative)
+        flowing = KnownValues(_list_results(there, True), relative)
+        stopped = KnownValues(_list_results(there, False), relative)
         for operation in here:
             if operation.differentiable or operation.name == RETURN:
                 continue
             for made in operation.outputs:
                 if made.dtype.kind != "f" or stopped.knows(made) or not flowing.knows(made):
                     continue
-                other = _maker(there, operation, relative)
+                other = _find_maker(there, operation, relative)
                 pair = (other, operation) if at == 0 else (operation, other)
                 return Difference("cut", *pair)
     return None
 
 
-def _results(operations: Sequence[Operation], flowing: bool) -> list[Array]:
+def _list_results(operations: Sequence[Operation], flowing: bool) -> list[Array]:
     return [made for one in operations if one.differentiable == flowing and one.name != RETURN
             for made in one.outputs]  # fmt: skip
 
 
-def _maker(operations: Sequence[Operation], like: Operation, relative: float) -> Operation | None:
+def _find_maker(
+    operations: Sequence[Operation], like: Operation, relative: float
+) -> Operation | None:
     wanted = KnownValues(like.outputs, relative)
     return next((one for one in operations if any(map(wanted.knows, one.outputs))), None)
 

@@ -82,14 +82,17 @@ class KnownValues:
 
 def are_equal(expected: Array, actual: Array, relative: float) -> bool:
     """Tell whether two arrays agree in shape and values; booleans are 0 and 1."""
-    return expected.shape == actual.shape and gap(_plain(expected), _plain(actual), relative).ok
+    return (
+        expected.shape == actual.shape
+        and gap(_widen_integers(expected), _widen_integers(actual), relative).ok
+    )
 
 
 def are_alike(expected: Array, actual: Array, relative: float) -> bool:
     """Tell whether two arrays hold the same values, in whatever shape and order."""
     if expected.size != actual.size:
         return False
-    ours, theirs = _plain(expected).reshape(-1), _plain(actual).reshape(-1)
+    ours, theirs = _widen_integers(expected).reshape(-1), _widen_integers(actual).reshape(-1)
     if gap(ours, theirs, relative).ok:
         return True
     if expected.size > LARGEST or ours.dtype.kind == "c":
@@ -106,7 +109,7 @@ def _strip(array: Array) -> Array:
     return array
 
 
-def _plain(array: Array) -> Array:
+def _widen_integers(array: Array) -> Array:
     """Return integers and booleans as float64: the two sides often differ in such a dtype alone.
 
     Floats far below zero become one number: masks by -1e4, by the lowest float and by -inf, and
@@ -121,7 +124,7 @@ def _sum(array: Array) -> float:
     """Return the sum of the magnitudes of what is finite."""
     if array.dtype.kind not in "biufc":
         return 0.0
-    plain = _plain(array)
+    plain = _widen_integers(array)
     sizes = np.abs(plain.astype(np.complex128 if array.dtype.kind == "c" else np.float64))
     with np.errstate(all="ignore"):
         return float(np.where(np.isfinite(sizes), sizes, 0.0).sum())

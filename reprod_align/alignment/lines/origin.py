@@ -35,7 +35,7 @@ Lines = tuple[SourceLine | None, SourceLine | None]
 def find_origin(found: Difference, modules: Mapping[str, str] = MappingProxyType({})) -> Lines:
     """Return both lines: of the calls, or of what is behind them. modules: Paddle's name -> PyTorch's."""
     ours, theirs = found.ours, found.theirs
-    lines = _source(ours), _source(theirs)
+    lines = _read_source(ours), _read_source(theirs)
     if found.how in ("lacking", "value") and found.used is not None:
         return lines[0], _find_passing(found, found.used, modules) or lines[1]
     if found.how not in ("call", "layout") or ours is None or theirs is None:
@@ -47,7 +47,7 @@ def find_origin(found: Difference, modules: Mapping[str, str] = MappingProxyType
     return chosen[0], chosen[1]
 
 
-def _source(operation: Operation | None) -> SourceLine | None:
+def _read_source(operation: Operation | None) -> SourceLine | None:
     return None if operation is None else operation.source
 
 
@@ -179,7 +179,7 @@ def describe_difference(found: Difference) -> str:
         return f"{REFERENCE} calls {ours} here, and {PORT} does not"
     if found.how == "extra" and theirs:
         return f"{PORT} calls {theirs} here, and {REFERENCE} does not"
-    if ours and theirs and _bare(ours) != _bare(theirs):
+    if ours and theirs and _strip_names(ours) != _strip_names(theirs):
         inside = found.ours is not None and found.ours.whole is not None
         step = f"{found.ours.name} inside {ours}" if inside and found.ours is not None else ours
         return f"{theirs} in {PORT}, {step} in {REFERENCE}"
@@ -195,7 +195,7 @@ def _quote(operation: Operation | None) -> str:
     return f"`{text if len(text) <= _LONGEST else text[:_LONGEST] + ' …'}`"
 
 
-def _bare(text: str) -> str:
+def _strip_names(text: str) -> str:
     return re.sub(r"\W|paddle|torch", "", text)
 
 

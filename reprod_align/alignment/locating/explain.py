@@ -33,7 +33,7 @@ def find_cause(
         return explain_mask(fault.expected, fault.actual)
     if words := _explain_boolean_mask(fault):
         return words
-    given = [*_own_tensors(fault, weights), *_values_at_hand(fault, reference)]
+    given = [*_own_tensors(fault, weights), *_list_values_at_hand(fault, reference)]
     arrays, names = [array for _, array in given], [name for name, _ in given]
     kept = list(_find_scaling(port.values()))
     return explain_forward(fault.expected, fault.actual, arrays, names, kept)
@@ -69,7 +69,7 @@ def _own_tensors(fault: Fault, weights: Mapping[str, Array]) -> Iterator[tuple[s
             yield f"its {last_part(name)}", array
 
 
-def _values_at_hand(fault: Fault, reference: Trace) -> Iterator[tuple[str, Array]]:
+def _list_values_at_hand(fault: Fault, reference: Trace) -> Iterator[tuple[str, Array]]:
     """Yield what the reference's code had when it made the value: in words, and the value."""
     call = fault.calls.ours
     whole, tick = call, call.finished
@@ -78,10 +78,10 @@ def _values_at_hand(fault: Fault, reference: Trace) -> Iterator[tuple[str, Array
     for path, leaf in whole.inputs.items():
         yield "its input" if len(whole.inputs) == 1 else f"its input {path}", leaf.array
     if fault.own_code:
-        yield from _outputs_before(whole, tick, reference)
+        yield from _list_outputs_before(whole, tick, reference)
 
 
-def _outputs_before(whole: Call, tick: int, reference: Trace) -> Iterator[tuple[str, Array]]:
+def _list_outputs_before(whole: Call, tick: int, reference: Trace) -> Iterator[tuple[str, Array]]:
     """Yield the outputs of a module's children that had returned by then."""
     for call in reference.calls:
         inside = call.parent is not None and reference.calls[call.parent] is whole

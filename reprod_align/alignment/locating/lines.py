@@ -199,11 +199,11 @@ class LineFinder:
 
     def _search(self, fault: Fault, scope: CallPair) -> Difference | None:
         """Return the first difference in the code of the scope, or in the code around it."""
-        relative, first = self._closeness(fault), None
+        relative, first = self._measure_closeness(fault), None
         for width in range(1, _WIDEST + 1):
             wide = (
-                self._keys_around(scope.ours, self._run.reference, width),
-                self._keys_around(scope.theirs, self._run.port, width),
+                self._list_keys_around(scope.ours, self._run.reference, width),
+                self._list_keys_around(scope.theirs, self._run.port, width),
             )
             ours, theirs = (
                 [one for one in trace.operations if one.call in keys]
@@ -217,7 +217,7 @@ class LineFinder:
             first = first or found
         return first
 
-    def _closeness(self, fault: Fault) -> float:
+    def _measure_closeness(self, fault: Fault) -> float:
         """Return how far equal values may be apart: further beside a large fault, for float32 inside."""
         return max(_RELATIVE[self._runner.dtype], fault.residue)
 
@@ -273,7 +273,7 @@ class LineFinder:
             calls = self._run.counterparts_around(calls)
         return None
 
-    def _keys_around(self, call: Call, trace: Trace, width: int = _ALL) -> set[CallKey]:
+    def _list_keys_around(self, call: Call, trace: Trace, width: int = _ALL) -> set[CallKey]:
         """Return a call and up to width - 1 calls of modules with a counterpart around it."""
         modules = self._run.counterparts.names
         paired = set(modules.values()) if trace is self._run.reference else set(modules)
@@ -295,20 +295,20 @@ class LineFinder:
                 (calls.ours.key, calls.theirs.key), which, [fault.expected, *due], fault.actual
             )
             return
-        found = [*self._handed_on(scope)]
+        found = [*self._list_handed_on(scope)]
         yield from (target for target, flows in found if flows)
         yield from (target for target, flows in found if not flows)
 
-    def _handed_on(self, scope: CallPair) -> Iterator[tuple[_Target, bool]]:
+    def _list_handed_on(self, scope: CallPair) -> Iterator[tuple[_Target, bool]]:
         """Yield what the scope's code hands to its children and is wrong; whether a gradient flows."""
         for calls in self._run.calls:
             around = self._run.counterparts_around(calls)
             if around is None or around.theirs is not scope.theirs:
                 continue
-            yield from self._differing(calls, "inputs")
-        yield from self._differing(scope, "outputs")
+            yield from self._list_differing(calls, "inputs")
+        yield from self._list_differing(scope, "outputs")
 
-    def _differing(self, calls: CallPair, which: Which) -> Iterator[tuple[_Target, bool]]:
+    def _list_differing(self, calls: CallPair, which: Which) -> Iterator[tuple[_Target, bool]]:
         """Yield the inputs, or outputs, of two calls that differ, or that have no counterpart."""
         keys, pairs = (calls.ours.key, calls.theirs.key), self._run.pair_leaves(calls, which)
         for pair in pairs:
@@ -329,8 +329,8 @@ class LineFinder:
         scopes = [scope for scope in self._scopes.values() if scope is not None]
         scopes += self._shown
         names = self._run.counterparts.names
-        first = [self._keys_around(scope.ours, self._run.reference) for scope in scopes]
-        second = [self._keys_around(scope.theirs, self._run.port) for scope in scopes]
+        first = [self._list_keys_around(scope.ours, self._run.reference) for scope in scopes]
+        second = [self._list_keys_around(scope.theirs, self._run.port) for scope in scopes]
         stock = self._runner.pairing.torch.stock, self._runner.pairing.paddle.stock
         ours = Wanted(frozenset().union(*first), frozenset(names.values()), stock=stock[0])
         return ours, Wanted(frozenset().union(*second), frozenset(names), stock=stock[1])

@@ -40,10 +40,10 @@ def is_equal_in_effect(calls: CallPair, run: PinnedRun) -> bool:
     That is every module inside which the reference hands a mask or index, or else another module
     of the same class that lacks the same.
     """
-    inside = [one for one in _calls_inside(calls, run) if _takes_mask(one.ours)]
+    inside = [one for one in _list_calls_inside(calls, run) if _takes_mask(one.ours)]
     if inside:
         return all(_agree(one, run) for one in inside)
-    return any(_agree(one, run) for one in _siblings(calls, run))
+    return any(_agree(one, run) for one in _list_siblings(calls, run))
 
 
 def _takes_mask(call: Call) -> bool:
@@ -53,11 +53,11 @@ def _takes_mask(call: Call) -> bool:
 def _agree(calls: CallPair, run: PinnedRun) -> bool:
     """Tell whether two calls give the same, and hand the same to every module inside."""
     return outputs_agree(run, calls) and not any(
-        inputs_differ(run, one) for one in _calls_inside(calls, run)
+        inputs_differ(run, one) for one in _list_calls_inside(calls, run)
     )
 
 
-def _calls_inside(calls: CallPair, run: PinnedRun) -> Iterator[CallPair]:
+def _list_calls_inside(calls: CallPair, run: PinnedRun) -> Iterator[CallPair]:
     """Yield the calls that happen inside two calls, and return numbers."""
     for one in run.calls:
         within, at = False, one.theirs
@@ -68,7 +68,7 @@ def _calls_inside(calls: CallPair, run: PinnedRun) -> Iterator[CallPair]:
             yield one
 
 
-def _siblings(calls: CallPair, run: PinnedRun) -> Iterator[CallPair]:
+def _list_siblings(calls: CallPair, run: PinnedRun) -> Iterator[CallPair]:
     """Yield calls of other modules of the same classes, given masks and missing them in the same way."""
     classes, given = run.counterparts.classes(calls), _counts(calls)
     for one in run.calls:
@@ -87,7 +87,7 @@ def may_explain(mask: Array, expected: Array | None, actual: Array | None) -> bo
     mask: (B, ...), or (..., queries, keys); expected, actual: (B, ...), (B, queries, ...). Where the
     axes do not fit, nothing speaks against it. A mask that is one number throughout hides nothing.
     """
-    hides = _rows_that_hide(mask)
+    hides = _find_rows_that_hide(mask)
     if not hides.any():
         return False
     if expected is None or actual is None or expected.shape != actual.shape:
@@ -107,7 +107,7 @@ def may_explain(mask: Array, expected: Array | None, actual: Array | None) -> bo
     return True
 
 
-def _rows_that_hide(mask: Array) -> Array:
+def _find_rows_that_hide(mask: Array) -> Array:
     """Return which rows along the last axis hold two different values: the others hide nothing."""
     if not mask.ndim:
         return np.zeros((), bool)

@@ -45,7 +45,7 @@ def add_parameter_faults(
             continue
         frozen, module = pairing.is_frozen_on_one_side(name, other), parent(name)
         place = module if frozen else _find_comparable(pairing, free, module)
-        if {name, module, place} & _places_with_findings(findings, pairing):
+        if {name, module, place} & _list_places_with_findings(findings, pairing):
             continue
         split = pairing.modules.get(module, parent(other)) != parent(other)  # a whole, and parts
         if place == module and not (split and runner.dtype == "float32"):
@@ -74,7 +74,7 @@ def _hang_on_noise(
     pairing: Pairing, findings: Findings, done: Pass, gaps: Sequence[ParameterGap]
 ) -> bool:
     """Tell whether a gradient differs by no more than noise may make, where nothing was found yet."""
-    known = _places_with_findings(findings, pairing)
+    known = _list_places_with_findings(findings, pairing)
     return any(
         not found.ok and not {name, parent(name)} & known and may_be_noise(done, found)
         for name, _, found in gaps
@@ -125,7 +125,7 @@ def _are_comparable(calls: Sequence[Call], run: PinnedRun) -> bool:
     )
 
 
-def _places_with_findings(findings: Findings, pairing: Pairing) -> set[str]:
+def _list_places_with_findings(findings: Findings, pairing: Pairing) -> set[str]:
     """Return where forward and backward findings are: modules, and parameters with their modules."""
     names = {finding.torch_name for finding in findings.at_stage("forward", "backward")}
     return names | {parent(name) for name in names if name in pairing.torch.tensors}

@@ -54,7 +54,7 @@ def compare_rates(
     theirs: StepRates = [step.rates for step in natural]
     if scheduled:
         ours, theirs = runner.reference.rates(HORIZON), runner.port.rates(HORIZON)
-    first, second = _closest_groups(ours, theirs, first_rates)
+    first, second = _find_closest_groups(ours, theirs, first_rates)
     length = min(len(first), len(second))
     if len(first) != len(second) and length < len(taken):  # one schedule ends before the training
         length = 0
@@ -88,7 +88,7 @@ def leave_to_schedule(
     return list(differences)
 
 
-def _closest_groups(
+def _find_closest_groups(
     ours: StepRates, theirs: StepRates, first_rates: Set[float]
 ) -> tuple[list[float], list[float]]:
     """Return one number a step: the rates of the two groups that are closest to each other.

@@ -21,7 +21,7 @@ _SPACES: Final = (
 
 
 @cache
-def _names() -> dict[int, str]:
+def _list_names() -> dict[int, str]:
     found: dict[int, str] = {}
     for space in _SPACES:
         try:
@@ -36,7 +36,7 @@ def _names() -> dict[int, str]:
 
 def name_object(held: Any) -> str:
     """Return the public name of something of PyTorch's, "" for anything else."""
-    known = _names().get(id(held))
+    known = _list_names().get(id(held))
     if known:
         return known
     module = getattr(held, "__module__", None) or ""
