@@ -25,9 +25,13 @@ _MOST = 12  # edits
 _AIMS = 3  # findings that are tried, of those that differ first
 _FURTHER = 0.5  # of the time for one of them is left to the others where it has none
 _NEAR = 0.5  # of the time for an edit that mends goes to the likeliest ones
-Look = Literal["near", "step", "far"]
-"""for the edit that mends a fault among the likeliest; for one of its two mistakes; among all others"""
-_LOOKS: Final[Sequence[Look]] = ("near", "step", "far")
+_FIRST_STEPS = (
+    100  # edits: what PyTorch says near a finding; of a single mistake it costs 10 seconds
+)
+Look = Literal["near", "step", "far", "late"]
+"""for the edit that mends a fault among the likeliest; for one of two mistakes among what PyTorch says, of
+the first fault; for an edit that mends among all others; for one of two mistakes of any fault"""
+_LOOKS: Final[Sequence[Look]] = ("near", "step", "far", "late")
 
 
 @dataclass
@@ -131,9 +135,9 @@ def _mend_any(bench: Bench, course: Course, report: Report, before: Outcome) -> 
     """
     ran, wide = bench.watch(course.texts), None
     for again, look in product((False, True), _LOOKS):
-        if look == "step":
+        if look in ("step", "late"):
             wide = wide or bench.judge(course.texts, throughout=True)
-        told = wide if look == "step" and wide else before
+        told = wide if look in ("step", "late") and wide else before
         if _mend_one(bench, course, report, told, ran, look, again):
             return True
     return False
@@ -153,7 +157,9 @@ def _mend_one(
             if course.may_try(one[1], look, again)]  # fmt: skip
     seconds, spent = BUDGETS["fix"].seconds, 0.0
     all_seconds = seconds
-    if look != "step":
+    if look == "step":
+        aims = [one for one in aims[:1] if one[1][0] == "forward"]
+    elif look != "late":
         aims, share = aims[:_AIMS], _NEAR if look == "near" else 1 - _NEAR
         seconds, all_seconds = share * seconds, share * (1 + _FURTHER) * seconds
     for finding, fault, scope in _find_scopes(bench, course, report, aims, ran):
@@ -191,8 +197,8 @@ def _search(
     finding, fault, scope = aim
     known = _read_edit(finding)
     given = (bench, course.texts, scope, fault, before, course.mended, known, course.seen, seconds)
-    if look == "step":
-        return find_step(*given)
+    if look in ("step", "late"):
+        return find_step(*given, most=_FIRST_STEPS if look == "step" else WIDE)
     if look == "near":
         return find_edit(*given, most=WIDE)
     return find_edit(*given, start=course.near.get(fault, 0))

@@ -279,6 +279,7 @@ def find_step(
     known: Suggestion | None = None,
     seen: Sequence[Inputs] = (),
     seconds: float = BUDGETS["fix"].seconds,
+    most: int = WIDE,
 ) -> Search:
     """Look for an edit with which a fault of any stage is gone, or one of its two mistakes.
 
@@ -295,7 +296,7 @@ def find_step(
         return task[0], outcome, time.process_time()
 
     number, spent = -1, 0.0
-    for number, answer in _try_edits(bench, texts, scope, before, known, work, 0, WIDE):
+    for number, answer in _try_edits(bench, texts, scope, before, known, work, 0, most):
         tell(f"{fault[1]}: edit {number + 1}, throughout")
         if answer is not None:
             trial, outcome, spent = answer
