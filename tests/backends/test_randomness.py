@@ -497,6 +497,20 @@ def test_pytorch_draws_the_same_without_autograd_and_in_a_script() -> None:
     np.testing.assert_array_equal(scripted, torch_values_and_gradient(layer, Counting())[0])
 
 
+@pytest.mark.parametrize("draw", [
+    lambda p, framework: framework.bernoulli(p), lambda p, framework: framework.multinomial(p, 3),
+    lambda p, framework: framework.normal(p, p),
+])  # fmt: skip
+def test_what_a_model_has_computed_with_gradients_is_drawn_by(draw: Function) -> None:
+    """Chances of a categorical latent, say: the draw itself takes no gradient."""
+    chances = np.random.default_rng(0).uniform(size=(2, 5))
+    theirs = torch.tensor(chances, requires_grad=True)
+    ours = paddle.to_tensor(chances, stop_gradient=False)
+    with torch_random.shared_random(Counting()), paddle_random.shared_random(Counting()):
+        expected, actual = draw(theirs * 1, torch), draw(ours * 1, paddle)
+    np.testing.assert_allclose(actual.numpy(), expected.detach().numpy(), rtol=1e-12)
+
+
 def test_the_mask_of_pytorchs_fused_dropout() -> None:
     expected = torch_values_and_gradient(torch.nn.Dropout(0.4), Counting())
     actual = torch_values_and_gradient(lambda x: torch.native_dropout(x, 0.4, True)[0], Counting())

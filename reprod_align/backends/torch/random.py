@@ -115,7 +115,7 @@ def _find_shape(given: Arguments) -> Shape:
 
 
 def _to_float64(x: float | torch.Tensor) -> Float64:
-    return np.asarray(x.double().cpu() if isinstance(x, torch.Tensor) else x, np.float64)
+    return np.asarray(x.detach().double().cpu() if isinstance(x, torch.Tensor) else x, np.float64)
 
 
 def _draw_uniform(draws: Draws, given: Arguments) -> Float64:
