@@ -622,6 +622,7 @@ NAMES: Final[Mapping[str, str]] = {
     "torch.nn.Module": "paddle.nn.Layer", "torch.nn.modules.module.Module": "paddle.nn.Layer",
     "torch.nn.ModuleList": "paddle.nn.LayerList", "torch.nn.ModuleDict": "paddle.nn.LayerDict",
     "torch.autograd.Function": "paddle.autograd.PyLayer",
+    "torch.autograd.function.InplaceFunction": "paddle.autograd.PyLayer",
     "torch.nn.parameter.Parameter": "paddle.nn.Parameter", "torch.nn.Parameter": "paddle.nn.Parameter",
     "torch.Tensor": "paddle.Tensor", "torch.nn.Sequential": "paddle.nn.Sequential",
     "torch.nn.UninitializedParameter": "paddle.nn.Parameter", "torch.Generator": "paddle.base.libpaddle.Generator",

@@ -427,6 +427,34 @@ class Net(nn.Module):
         _X((4, 4)),
         "near - paddle.logsumexp(near, axis=1, keepdim=True)",
     ),
+    "NumPy's names of arguments, a function that may change its input": (
+        '''
+from torch.autograd.function import InplaceFunction
+
+
+class Halved(InplaceFunction):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 0.5
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 0.5
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = Halved.apply(self.layer(x))
+        highest, _ = y.max(dim=1, keepdims=True)
+        return y - highest, y.sum(axis=1, keepdims=True), torch.mean(y, axis=0)
+''',
+        _X((3, 4)),
+        "class Halved(paddle.autograd.PyLayer):",
+    ),
 }  # fmt: skip
 """a source, its input, and what stands in the port"""
 

@@ -19,6 +19,11 @@ from reprod_align.porting.calls.names import Scope, find_public
 from reprod_align.porting.calls.record import Fact, LinearWeight
 
 FUNCTION: Final = "torch.autograd.Function"
+_FUNCTIONS: Final = {
+    FUNCTION,
+    "torch.autograd.function.Function",
+    "torch.autograd.function.InplaceFunction",
+}
 _NEEDS: Final = "needs_input_grad"
 
 TensorArguments = Sequence[tuple[bool, bool]]
@@ -39,9 +44,7 @@ def list_function_edits(
 
 def is_function(kind: ast.ClassDef, scope: Scope) -> bool:
     """Tell whether a class is derived from torch.autograd.Function."""
-    return any(
-        scope.name(one) in (FUNCTION, "torch.autograd.function.Function") for one in kind.bases
-    )
+    return any(scope.name(one) in _FUNCTIONS for one in kind.bases)
 
 
 def _edit_passes(

@@ -18,7 +18,9 @@ DROPPED: Final = (
 )  # fmt: skip
 RESERVED_CALLS: Final = ("standardize(", "batch_norm_in_dtype(")
 """what the row of a norm in its input's dtype calls"""
-RENAMED: Final = {"dim": "axis", "eps": "epsilon", "dims": "axis"}
+RENAMED: Final = {"dim": "axis", "eps": "epsilon", "dims": "axis", "keepdims": "keepdim"}
+_ALIASES: Final = {"keepdims": "keepdim", "axis": "dim", "x": "input", "x2": "other"}
+"""NumPy's names of arguments, which PyTorch takes too -> its own"""
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,9 @@ class Slots:
             if not set(further) <= set(dropped):
                 return
             positions = positions[: len(names)]
-        if not {k.arg for k in self.node.keywords if k.arg not in dropped} <= set(names):
+        named = {k.arg: k.arg if k.arg in names else _ALIASES.get(k.arg or "", k.arg)
+                 for k in self.node.keywords if k.arg not in dropped}  # fmt: skip
+        if not set(named.values()) <= set(names):
             return
         texts: dict[str, str] = {}
         trials: dict[str, str] = {}
@@ -151,12 +155,13 @@ class Slots:
         for at in range(len(positions)):
             texts[names[at]], trials[names[at]] = self._place(at, False), self._place(at, True)
         for keyword in self.node.keywords:
-            if keyword.arg in names:
+            name = named.get(keyword.arg, keyword.arg)
+            if name in names and keyword.arg is not None:
                 variable, value = f"k_{keyword.arg}", keyword.value
                 if isinstance(value, ast.Constant):
                     variable = repr(value.value)
-                texts[keyword.arg] = self._write(keyword.arg, value, False, variable)
-                trials[keyword.arg] = self._write(keyword.arg, value, True, variable)
+                texts[name] = self._write(keyword.arg, value, False, variable)
+                trials[name] = self._write(keyword.arg, value, True, variable)
         trials = {n: (texts[n] if is_literal(texts[n]) else t) for n, t in trials.items()}
         held = self._hold(False)
         if held == "super()" and not row.target.startswith("self."):
