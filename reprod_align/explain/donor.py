@@ -153,9 +153,8 @@ def _find_counterparts(port: Framework) -> Mapping[str, str]:
     found = {**NAMES, "torch.nn.MultiheadAttention": "paddle.nn.MultiHeadAttention"}
     for entry in list_entries():
         ours, theirs = (text.split("(")[0].strip() for text in entry.apis[:2])
-        named = (
-            ours.startswith("torch.") and theirs.startswith("paddle.") and "," not in ours + theirs
-        )
+        named = ours.startswith("torch.") and theirs.startswith("paddle.")
+        named = named and _is_name(ours) and _is_name(theirs)
         if named and _is_class(ours) == _is_class(theirs):
             found.setdefault(ours, theirs)
     for row in list_rows():
@@ -176,6 +175,11 @@ def _find_keywords() -> Mapping[str, Mapping[str, str]]:
             if one.arg and isinstance(one.value, ast.Name) and one.value.id in row.arguments:
                 found.setdefault(row.name, {}).setdefault(one.value.id, one.arg)
     return found
+
+
+def _is_name(text: str) -> bool:
+    """Tell whether an entry's API is a name: others are told in words, such as several that go together."""
+    return all(part.isidentifier() for part in text.split("."))
 
 
 def _is_class(name: str) -> bool:

@@ -86,7 +86,12 @@ _PATTERNS: Final = [(re.compile(pattern), chinese) for pattern, chinese in (
     (r"with the first example alone", "只用第一个样本时"),
     (r"with length (\d+) in place of (\d+)", r"长度为 \1 而不是 \2 时"),
     (r"(时) and (?=长度)", r"\1，以及"),
-    # causes
+    # causes; those of dropouts and of an index as rows of the zoo keep them that were judged before
+    (r"dropout of the output of ([\w.]*\w)", r"对 \1 的输出的 dropout"),
+    (r"(PyTorch|Paddle) drops nothing", r"\1 不丢弃"), (r"(PyTorch|Paddle) drops (\S+%)", r"\1 丢弃 \2"),
+    (r"only (PyTorch|Paddle) has a dropout here: it drops (\S+%)", r"只有 \1 在此处有 dropout：丢弃 \2"),
+    (r"scaled as dropout with p = ([\d.e-]*\d)", r"缩放方式相当于 p = \1 的 dropout"),
+    (r"index (\d+) of what ([\w.]+) returns", r"\2 返回值的第 \1 项"),
     (r"PyTorch draws random numbers of shape (.+) here, Paddle (.+)",
      r"此处抽取的随机数：PyTorch 的形状为 \1，Paddle 为 \2"),
     (r"the scores agree, but Paddle (?=attends|masks)", "注意力分数一致，但 Paddle "),
@@ -106,6 +111,7 @@ _PATTERNS: Final = [(re.compile(pattern), chinese) for pattern, chinese in (
     (r"PyTorch takes (.+), Paddle (.+)", r"PyTorch 取的是 \1，Paddle 取的是 \2"),
     (r"Paddle takes (.+), PyTorch (.+)", r"Paddle 取的是 \1，PyTorch 取的是 \2"),
     (r"PyTorch passes on (.+) here, Paddle (.+)", r"此处 PyTorch 传下去的是 \1，Paddle 传下去的是 \2"),
+    (r"(取的是) index (\d+)", r"\1第 \2 项"),
     (r"the (last|first) along axis (\d+) of the output of ([\w.]*\w)",
      lambda found: f"{found[3]} 的输出在第 {found[2]} 轴上的{_ENDS[found[1]]}一项"),
     (r"the (last|first) along axis (\d+)",

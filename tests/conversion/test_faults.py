@@ -67,7 +67,7 @@ IN_RESULT: dict[str, tuple[str, Callable[[Arrays], object], str]] = {
                "untied: net.0.cell_fw.bias_ih and net.bias_ih_l0 are one tensor"),
     "gates": ("LSTM", lambda s: s.update({n: np.roll(s["net.weight_hh_l0"], 6, 0) for n in
                                           ("net.weight_hh_l0", "net.0.cell_fw.weight_hh")}),
-              r"differs: net.weight_hh_l0: its 4 blocks \(gates"),
+              r"differs: net.weight_hh_l0: along axis 0 the 4 blocks \(q k v, gates"),
     "zeros": ("Linear", lambda s: s.update({"0.bias": 0 * s["0.bias"]}), "all zeros .* not converted"),
     "scaled": ("Linear", lambda s: s.update({"0.bias": 2 * s["0.bias"]}), "is 2 times PyTorch's"),
     "one element": ("Linear", lambda s: s["0.bias"].__setitem__(3, 9.0), "1 of 8 elements differ"),

@@ -64,7 +64,7 @@ FAULTS = {
     "data": ("data", "data: step 1: Paddle reads what PyTorch reads at step 2"),
     "order": ("data", "data: step 1: the same examples in another order within the batch"),
     "gelu": ("forward", r"gelu \(approximate='tanh'\) in Paddle and gelu \(erf\).* hands to drop"),
-    "eps of the norm": ("forward", "forward: norm: .*epsilon 0.001 in Paddle and 1e-05 in PyTorch"),
+    "eps of the norm": ("forward", "forward: norm: .*eps: PyTorch 1e-05, Paddle 0.001"),
     "reduction": ("loss", r"the rows are summed \(reduction='sum'\) in Paddle and averaged"),
     "detach": ("backward", "the gradient is stopped in Paddle .* before hidden"),
     "decay": ("optimizer", "optimizer: the model: weight_decay: 0.125 in PyTorch, 0.25 in Paddle"),

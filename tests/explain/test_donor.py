@@ -2,6 +2,7 @@
 
 import ast
 
+from reprod_align.explain import donor
 from reprod_align.explain.code import list_imports
 from reprod_align.explain.donor import (
     likeness,
@@ -85,3 +86,12 @@ def test_likeness_is_by_words() -> None:
 def test_texts_are_no_statements_and_branches_are() -> None:
     found = list_statements(ast.parse('"""Doc."""\nif a:\n    b = 1\nfor c in d:\n    e(c)\npass'))
     assert [type(node).__name__ for node in found] == ["If", "Assign", "For", "Expr"]
+
+
+@pytest.mark.parametrize("port", ["torch", "paddle"])
+def test_every_counterpart_can_be_written(port: str) -> None:
+    """An entry of the API table may name its APIs in words."""
+    found = donor._find_counterparts(port)
+    assert len(found) > 100
+    for name in found.values():
+        assert ast.parse(name, mode="eval").body
