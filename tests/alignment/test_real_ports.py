@@ -253,3 +253,10 @@ def test_how_a_fused_projection_is_stored_is_found_out_where_each_attention_is_a
     report = align(first, second, inputs)
     assert report.findings[0].paddle_name == "llama.layers.0.self_attn", str(report)
     assert "self_attn.q_proj.weight" in " ".join(report.remarks)
+
+
+def test_a_dropout_that_is_too_much_is_named_where_it_is_called() -> None:
+    """Not where the constructor makes it."""
+    pair, *_ = FAULTY["roberta, classifier"]
+    first = align(*built(pair)).findings[0]
+    assert "self.dropout(sequence_output)" in first.paddle_code

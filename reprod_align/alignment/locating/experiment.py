@@ -329,8 +329,9 @@ class Experiment:
         if found is None or found.theirs is None:
             return None
         ours, theirs, port = found.ours, found.theirs, self.runner.port
-        if found.how == "extra":
-            return self._find_switch(fault, self._keep_all(theirs))
+        if found.how == "extra":  # its call is what is too much, wherever it is made
+            told = self._find_switch(fault, self._keep_all(theirs))
+            return told and (told[0], theirs.source or told[1], told[2])
         if ours is None:
             return None
         if found.how == "lacking":
