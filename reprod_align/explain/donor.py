@@ -178,7 +178,7 @@ def _find_keywords() -> Mapping[str, Mapping[str, str]]:
 
 
 def _is_name(text: str) -> bool:
-    """Tell whether an entry's API is a name: others are told in words, such as several that go together."""
+    """Tell whether a text is a dotted name: some entries describe their API in words."""
     return all(part.isidentifier() for part in text.split("."))
 
 

@@ -83,7 +83,7 @@ def _collect(
     patience: float,
 ) -> Iterator[tuple[int, Any]]:
     known: dict[int, Any] = {}
-    number, ends, ended_one = 0, set[int](), set[int]()
+    number, ends, retried = 0, set[int](), set[int]()
     for worker in crew:
         worker.next = worker.first
         _start(worker, tasks, work, prepare, patience)
@@ -95,11 +95,11 @@ def _collect(
         worker = crew[number % len(crew)]
         answer = _read(worker, _IDLE * patience)
         if answer is None:
-            if _stop(worker) == signal.SIGXCPU or worker.next in ended_one:
+            if _stop(worker) == signal.SIGXCPU or worker.next in retried:
                 known[worker.next] = FAILED
                 worker.next += worker.step
             else:
-                ended_one.add(worker.next)
+                retried.add(worker.next)
             _start(worker, tasks, work, prepare, patience)
         elif answer[0] == _END:
             if answer[1] is not None:

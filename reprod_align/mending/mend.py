@@ -25,9 +25,8 @@ _MOST = 12  # edits
 _AIMS = 3  # findings that are tried, of those that differ first
 _FURTHER = 0.5  # of the time for one of them is left to the others where it has none
 _NEAR = 0.5  # of the time for an edit that mends goes to the likeliest ones
-_FIRST_STEPS = (
-    100  # edits: what PyTorch says near a finding; of a single mistake it costs 10 seconds
-)
+_FIRST_STEPS = 100
+"""edits: what PyTorch says near a finding; where there is one mistake alone they cost 10 seconds"""
 Look = Literal["near", "step", "far", "late"]
 """for the edit that mends a fault among the likeliest; for one of two mistakes among what PyTorch says, of
 the first fault; for an edit that mends among all others; for one of two mistakes of any fault"""

@@ -55,6 +55,9 @@ _PATTERNS: Final = [(re.compile(pattern), chinese) for pattern, chinese in (
      lambda found: f"未对齐：{found[2]} 对张量中有 {found[1]} 对不同，最先是 {found[4]} 的"
      f"{_PHASES.get(found[3], found[3])}："),
     (r"^the model(?=: )", "整个模型"),
+    (r"no edit could be tried: every copy of this process ended before it answered; "
+     r"a limit of memory or of processes may be the reason",
+     "无法尝试任何编辑：本进程的每个副本都在给出结果之前结束；原因可能是内存或进程数的限制"),
     (r"gradients are compared in train mode only: the (PyTorch|Paddle) backward pass raised: ",
      r"梯度只在 train 模式下比较：\1 的反向传播报错："),
     # where a finding is, and what was measured there
@@ -86,7 +89,7 @@ _PATTERNS: Final = [(re.compile(pattern), chinese) for pattern, chinese in (
     (r"with the first example alone", "只用第一个样本时"),
     (r"with length (\d+) in place of (\d+)", r"长度为 \1 而不是 \2 时"),
     (r"(时) and (?=长度)", r"\1，以及"),
-    # causes; those of dropouts and of an index as rows of the zoo keep them that were judged before
+    # causes; rows of the zoo that were judged before still say the next two and the one of an index
     (r"dropout of the output of ([\w.]*\w)", r"对 \1 的输出的 dropout"),
     (r"(PyTorch|Paddle) drops nothing", r"\1 不丢弃"), (r"(PyTorch|Paddle) drops (\S+%)", r"\1 丢弃 \2"),
     (r"only (PyTorch|Paddle) has a dropout here: it drops (\S+%)", r"只有 \1 在此处有 dropout：丢弃 \2"),

@@ -7,6 +7,14 @@ import pytest
 
 _HEAD = "import torch\nfrom torch import nn\n\n"
 _X = np.random.default_rng(0).standard_normal
+_LINEAR = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):"""
+"""a model with one layer, up to what is done with its input"""
 CASES = {
     "recurrent layers without biases": (
         '''
@@ -209,13 +217,7 @@ class Net(nn.Module):
         "embedding_from(paddle.ones(6, 4), freeze=False, padding_idx=0)",
     ),
     "a number divided by integers": (
-        '''
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(4, 4)
-
-    def forward(self, x):
+        _LINEAR + '''
         y = self.layer(x)
         with torch.no_grad():
             rank = (y >= y[:, :1]).sum(1) + 2
@@ -269,13 +271,7 @@ class Net(nn.Module):
         "vars(paddle.nn.layer.activation).values()",
     ),
     "items that a mask chooses, or none": (
-        '''
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(4, 4)
-
-    def forward(self, x):
+        _LINEAR + '''
         total = torch.relu(x).sum(1)
         total[torch.where(total == 0)] = 1
         far = x.clone()
@@ -325,13 +321,7 @@ class Net(nn.Module):
         "paddle.distribution.Independent(paddle.distribution.Normal(mean, spread), 1).log_prob(x)",
     ),
     "an index that is a list of slices": (
-        '''
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(4, 4)
-
-    def forward(self, x):
+        _LINEAR + '''
         places = [slice(None)] * x.ndim
         places[1] = slice(1, 3)
         return self.layer(x) + x[places].sum()
@@ -381,13 +371,7 @@ class Net(nn.Module):
         "weight_attr=paddle.nn.initializer.Assign(",
     ),
     "sparse matrices": (
-        '''
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(4, 4)
-
-    def forward(self, x):
+        _LINEAR + '''
         places = torch.tensor([[0, 1, 2, 2], [1, 0, 2, 0]])
         y = self.layer(x)
         near = torch.sparse_coo_tensor(places, y[:, 0].exp()[places[0]], (3, 3))
@@ -411,13 +395,7 @@ class Net(nn.Module):
         "def __init__(self, make=hann_window):",
     ),
     "logarithms of shares that are zero": (
-        '''
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(4, 4)
-
-    def forward(self, x):
+        _LINEAR + '''
         y = self.layer(x)
         near = (y @ y.t()).masked_fill(torch.eye(len(x)).bool(), float("-inf"))
         far = 900 * y

@@ -42,14 +42,12 @@ from reprod_align.model.source.making import read_attributes
 from reprod_align.report import Finding, Suggestion
 
 _CLOSE = 1e-6  # relative: a table may be kept in float32
-_ROUGH = (
-    1e-3  # relative: float32's sines of 4,000 positions are apart by 2e-4, and make no large fault
-)
+_ROUGH = 1e-3  # relative: float32's sines of 4,000 positions are apart by 2e-4
 _MOST_TENSORS = 8  # runs with another table, for all faults of one pass
 _MOST_SWITCHES = 20
 
 _SLOW = 1.0  # seconds of one run: a larger model's edits are left to `fix`
-_FIRST = 5  # times the seconds: a run that takes fewer is timed again
+_TWICE = 5.0  # seconds: a run that takes fewer is timed again, since the first one may be slow
 _LONG = 2  # lines beside it that a statement may have
 _IN_VAIN = 2  # faults without an edit; further ones of the pass are not tried
 
@@ -150,9 +148,7 @@ class Experiment:
                 began = time.process_time()
                 lines = note_lines({one.file for one in scope.regions}, lambda: self._run(False))
                 seconds = time.process_time() - began
-                if (
-                    _SLOW < seconds < _FIRST * _SLOW
-                ):  # a first run, or a machine that is busy with more
+                if _SLOW < seconds < _TWICE:
                     began = time.process_time()
                     self._run(False)
                     seconds = min(seconds, time.process_time() - began)
@@ -329,7 +325,7 @@ class Experiment:
         if found is None or found.theirs is None:
             return None
         ours, theirs, port = found.ours, found.theirs, self.runner.port
-        if found.how == "extra":  # its call is what is too much, wherever it is made
+        if found.how == "extra":  # the line is that of the call, not of the constructor
             told = self._find_switch(fault, self._keep_all(theirs))
             return told and (told[0], theirs.source or told[1], told[2])
         if ours is None:

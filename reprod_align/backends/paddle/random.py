@@ -121,7 +121,9 @@ def _find_shape(given: Arguments) -> Shape:
 
 
 def _to_float64(x: float | Tensor) -> Float64:
-    return np.asarray(x.astype("float64") if isinstance(x, paddle.Tensor) else x, np.float64)
+    return np.asarray(
+        x.detach().astype("float64") if isinstance(x, paddle.Tensor) else x, np.float64
+    )
 
 
 def _draw_uniform(draws: Draws, given: Arguments) -> Float64:

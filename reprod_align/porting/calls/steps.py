@@ -11,9 +11,9 @@ from reprod_align.porting.calls.values import is_close
 import numpy as np
 
 _SLOPES: Final = (1e-4, 1.0, 1e-2)
-"""how steep each step is: where an epsilon stands shows in small gradients alone"""
+"""how steep each step is; whether an epsilon stands under the root shows in small gradients alone"""
 _SHAPES: Final = ((3, 2), (2,))
-"""of the parameters of one group: weight decay and norms treat matrices and vectors alike, users do not"""
+"""of the parameters of one group: a matrix and a vector"""
 Arrays = Sequence[np.ndarray[Any, Any]]
 
 
@@ -47,9 +47,9 @@ def stand_in(
 
     A generator is left as it is: reading it would use it up.
     """
-    if "params" in keywords:
-        return arguments, {**keywords, "params": _replace(keywords["params"])}
-    return (_replace(arguments[0]), *arguments[1:]), keywords
+    if arguments:
+        return (_replace(arguments[0]), *arguments[1:]), keywords
+    return arguments, {**keywords, "params": _replace(keywords.get("params"))}
 
 
 def _replace(given: Any) -> Any:
