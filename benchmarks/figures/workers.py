@@ -5,7 +5,8 @@ own models.
 """
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -30,14 +31,14 @@ def prepare(folder: Path) -> None:
     """Do nothing: the first turn, which does not count, writes the weights."""
 
 
-def judge_in_one(folder: Path) -> None:
-    """Judge the rows in this process."""
-    _judge(1, ZOO)
+def judge_in_one(folder: Path) -> Callable[[], None]:
+    """Return the judgement of the rows in this process."""
+    return partial(_judge, 1, ZOO)
 
 
-def judge_in_two(folder: Path) -> None:
-    """Judge the rows in two workers."""
-    _judge(2, ZOO)
+def judge_in_two(folder: Path) -> Callable[[], None]:
+    """Return the judgement of the rows in two workers."""
+    return partial(_judge, 2, ZOO)
 
 
 def _judge(jobs: int, words: Sequence[str]) -> None:

@@ -33,6 +33,7 @@ from reprod_align.alignment.noise import Noise
 from reprod_align.alignment.pair_models import leave_to_training, pair_models, share_draws
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
+from reprod_align.alignment.stage_edits import explain_training
 from reprod_align.alignment.state_stage import compare_state, compare_statistics
 from reprod_align.alignment.training import compare_training
 from reprod_align.alignment.unjudged import (
@@ -144,6 +145,8 @@ def judge(pair: PairSpec, dtype: str, put_back: bool = False, places_only: bool 
     add_settings(runner.pairing, findings)
     add_setting_table(runner.pairing, findings)
     add_lines(findings, runner)
+    with suppress(ModelFailure):
+        explain_training(runner, findings, pair.steps)
     if put_back:
         runner.put_back()
     return _conclude(runner, findings)

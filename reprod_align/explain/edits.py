@@ -209,14 +209,25 @@ def _put(site: Site, node: Any, donor: Any) -> Iterator[Text]:
 
 def _complete_call(site: Site, node: ast.Call, donor: ast.Call) -> Iterator[Text]:
     """Yield a call with an argument of the donor's that it lacks, or without one that the donor lacks."""
-    own = {one.arg for one in node.keywords}
+    own, theirs = ({one.arg for one in call.keywords} for call in (node, donor))
     text = site.text(node)
     for keyword in donor.keywords:
         if keyword.arg is not None and keyword.arg not in own:
             yield node, _add_argument(text, node, ast.unparse(keyword))
+    for keyword in node.keywords:
+        if keyword.arg is not None and keyword.arg not in theirs:
+            yield node, _drop_argument(site, node, keyword)
     if len(donor.args) > len(node.args):
         for extra in donor.args[len(node.args) :]:
             yield node, _add_argument(text, node, ast.unparse(extra), first=bool(node.keywords))
+
+
+def _drop_argument(site: Site, node: ast.Call, argument: ast.expr | ast.keyword) -> str:
+    """Return a call's text without one of its arguments."""
+    every = (*node.args, *node.keywords)
+    rest = (ast.unparse(one) if isinstance(one, ast.keyword) else site.text(one)
+            for one in every if one is not argument)  # fmt: skip
+    return f"{site.text(node.func)}({', '.join(rest)})"
 
 
 def _add_argument(text: str, node: ast.Call, argument: str, first: bool = False) -> str:
@@ -652,12 +663,8 @@ def drop_call(site: Site) -> Iterator[Text]:
             yield node, site.text(node.func.value)
         for one in node.args[:2]:
             yield node, site.text(one)
-        texts = [site.text(one) for one in node.args]
-        named = [ast.unparse(one) for one in node.keywords]
-        for at in range(len(texts) + len(named)):
-            rest = [*texts, *named]
-            del rest[at]
-            yield node, f"{site.text(node.func)}({', '.join(rest)})"
+        for one in (*node.args, *node.keywords):
+            yield node, _drop_argument(site, node, one)
     for node in site.walk(ast.BinOp):
         yield node, site.text(node.left)
         yield node, site.text(node.right)

@@ -56,6 +56,7 @@ class Donor:
     function: Any
     """its tree; of what stands in no function, the module's"""
     imports: Mapping[str, str]
+    file: str = ""
 
 
 @dataclass(frozen=True)
@@ -240,7 +241,7 @@ def _list_further(
         code = sources.code(file)
         found = find_named(code, name) if code is not None else None
         if code is not None and isinstance(found, (*Function.__args__, ast.Lambda)):
-            others.append(Donor(found, list_imports(code.tree)))
+            others.append(Donor(found, list_imports(code.tree), file))
     for file, name in sorted(ran.port, key=lambda one: one[0] not in files):
         if name != MODULE and sources.code(file) is not None:
             yield Region(file, name, others, level if file in files else level + 1)
@@ -286,7 +287,7 @@ def _find_function(
     if code is None:
         return
     donor = find_around(donor_code, ours[1]) if donor_code is not None else None
-    donors = [Donor(donor, list_imports(donor_code.tree))] if donor and donor_code else []
+    donors = [Donor(donor, list_imports(donor_code.tree), ours[0])] if donor and donor_code else []
     lambdas = [
         node for node in code.nodes if isinstance(node, ast.Lambda) and covers(node, theirs[1])
     ]
@@ -395,13 +396,18 @@ def _list_donors(classes: Sequence[tuple[str, str]], sources: Sources) -> Iterat
             imports = list_imports(code.tree)
             for one in [*held.body, *code.tree.body]:
                 if isinstance(one, Function):
-                    yield Donor(one, imports)
+                    yield Donor(one, imports, file)
 
 
-def _choose_donor(function: Any, donors: Sequence[Donor]) -> Donor | None:
-    """Return the reference's function that does what one of the port does: the most alike."""
+def _choose_donor(file: str, function: Any, donors: Sequence[Donor]) -> Donor | None:
+    """Return the reference's function that does what one of the port does: the most alike.
+
+    file: of the port's function. Where both sides are written in one file, that function is none.
+    """
     own = _strip_framework(function)
-    return max(donors, default=None,
+    at = file, getattr(function, "lineno", 0)
+    others = [one for one in donors if (one.file, getattr(one.function, "lineno", 0)) != at]
+    return max(others, default=None,
                key=lambda one: likeness(function, one.function)
                + bool(own and _strip_framework(one.function) == own))  # fmt: skip
 
@@ -497,7 +503,7 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
     if region.name == MODULE:
         statements = [one for one in function.body if _assigns(one, region.names)]
     port = list_imports(code.tree)
-    donor = _choose_donor(function, region.donors)
+    donor = _choose_donor(region.file, function, region.donors)
     donors = _list_with_methods(code, function, donor, region.donors)
     bound = donor.imports if donor is not None else {}
     plain = [translate(one, {}, bound, port) for one in donors]

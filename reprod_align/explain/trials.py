@@ -10,6 +10,7 @@ from reprod_align.explain.code import Edit, dotted, parse_code
 from reprod_align.explain.edits import Candidate, Site, list_candidates
 from reprod_align.explain.executed import MODULE
 from reprod_align.explain.scope import Region, Scope, list_sites
+from reprod_align.report import Suggestion
 
 Texts = Mapping[str, str]
 """file -> its text"""
@@ -73,6 +74,22 @@ class Files:
         if file not in self.loaded:
             self.loaded[file] = Path(file).read_bytes().decode("utf-8")
         return texts.get(file, self.loaded[file])
+
+    def knows(self, file: str) -> bool:
+        """Tell whether a file of Python can be read; its text is kept as it was loaded."""
+        try:
+            self.read(file, {})
+        except (OSError, ValueError):
+            return False
+        return Path(file).suffix == ".py"
+
+    def suggest(self, trial: Trial) -> Suggestion:
+        """Return a candidate as a report shows it."""
+        one, code = trial.candidate, parse_code(self.read(trial.file, {}))
+        (_, column), last = code.place(one.edit.start), code.place(one.edit.end)
+        return Suggestion(
+            trial.file, one.line, one.before, one.edit.text, one.kind, "tried", column, *last
+        )
 
     def apply(self, texts: Texts, trial: Trial) -> dict[str, str]:
         """Return the texts with a candidate's edit made."""

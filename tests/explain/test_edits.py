@@ -17,6 +17,8 @@ CASES = {
     "reference, an argument": (
         "y = N(8)", "y = N(8, epsilon=1e-12)", {}, "reference", "y = N(8, epsilon=1e-12)"),
     "reference, one that is too many": ("y = N(8, b=1)", "y = N(8)", {}, "reference", "y = N(8)"),
+    "reference, several of which one is too many": (
+        "y = N(8, a=2, b=1)", "y = N(8, c=3, a=2)", {}, "reference", "y = N(8, a=2)"),
     "elsewhere": (
         "y = f(x)", "", {"others": ast.parse("z = f(h)").body}, "elsewhere", "y = f(h)"),
     "tie, in place of a parameter of its own": (

@@ -251,6 +251,15 @@ def test_the_references_methods_stand_for_what_the_port_says_in_one() -> None:
     )
 
 
+def test_a_function_of_the_port_is_no_donor_of_its_own() -> None:
+    """Both sides may be written in one file: what the reference says there differs from the port."""
+    text = "def torch_loss(x):\n    return f(x, rate=0.1)\n\ndef paddle_loss(x):\n    return f(x)\n"
+    code = Code(text)
+    donors = [Donor(one, {}, "pair.py") for one in code.tree.body]
+    found = list_sites(Scope([], ("", 0), {}, []), Region("pair.py", "paddle_loss", donors), code)
+    assert [ast_text(one.donor) for one in found] == ["return f(x, rate=0.1)"]
+
+
 def test_settings_that_the_reference_reads_and_switches_are_known() -> None:
     assert set(sites_of("__init__")[0].fields["config"]) == {"width", "inner_width"}
     assert sites_of("forward")[0].switches == ["full"]

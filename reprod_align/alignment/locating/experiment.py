@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any
 
 from reprod_align.alignment.lines.construction import find_argument
@@ -27,7 +26,6 @@ from reprod_align.alignment.runner import Runner
 from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array
 from reprod_align.base.text import ancestors, is_within, last_part, parent
-from reprod_align.explain.code import Code
 from reprod_align.explain.donor import translate_keyword
 from reprod_align.explain.edits import ROWS
 from reprod_align.explain.executed import note_lines
@@ -46,7 +44,7 @@ _ROUGH = 1e-3  # relative: float32's sines of 4,000 positions are apart by 2e-4
 _MOST_TENSORS = 8  # runs with another table, for all faults of one pass
 _MOST_SWITCHES = 20
 
-_SLOW = 1.0  # seconds of one run: a larger model's edits are left to `fix`
+SLOW = 1.0  # seconds of one run: a larger model's edits are left to `fix`
 _TWICE = 5.0  # seconds: a run that takes fewer is timed again, since the first one may be slow
 _LONG = 2  # lines beside it that a statement may have
 _IN_VAIN = 2  # faults without an edit; further ones of the pass are not tried
@@ -119,11 +117,7 @@ class Experiment:
         self.in_vain += trial is None
         if trial is None:
             return None
-        one, code = trial.candidate, Code(self.files.read(trial.file, {}))
-        (_, column), last = code.place(one.edit.start), code.place(one.edit.end)
-        return Suggestion(
-            trial.file, one.line, one.before, one.edit.text, one.kind, "tried", column, *last
-        )
+        return self.files.suggest(trial)
 
     def _search(
         self,
@@ -142,19 +136,19 @@ class Experiment:
             place = replace(finding, paddle_line=line)
             scope = find_scope(place, reference, port, modules, sources)
             scope = replace(
-                scope, regions=[one for one in scope.regions if self._is_read(one.file)]
+                scope, regions=[one for one in scope.regions if self.files.knows(one.file)]
             )
             if not lines:
                 began = time.process_time()
                 lines = note_lines({one.file for one in scope.regions}, lambda: self._run(False))
                 seconds = time.process_time() - began
-                if _SLOW < seconds < _TWICE:
+                if SLOW < seconds < _TWICE:
                     began = time.process_time()
                     self._run(False)
                     seconds = min(seconds, time.process_time() - began)
             if _may_be_there(scope, lines):
                 break
-        if seconds > _SLOW or not scope.regions or not _may_be_there(scope, lines):
+        if seconds > SLOW or not scope.regions or not _may_be_there(scope, lines):
             return None
         scope = replace(scope, lines=lines)
         known = self._list_keys(self.run, fault.stage)
@@ -477,14 +471,6 @@ class Experiment:
         backward = find_backward_faults(run, self.noise) if stage == "backward" else None
         faults = list_differences(run) if backward is None else backward
         return {fault.key for fault in faults if fault.gap.relative > residue}
-
-    def _is_read(self, file: str) -> bool:
-        """Tell whether a file can be read; its text is kept as it was loaded."""
-        try:
-            self.files.read(file, {})
-        except (OSError, ValueError):
-            return False
-        return Path(file).suffix == ".py"
 
 
 def _list_tables(side: LocalSide) -> Iterator[tuple[str, str, Array]]:
