@@ -5,14 +5,16 @@ Nothing rests on the translation: what it gives is tried.
 """
 
 import ast
+import builtins
 import copy
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Final
 
 from reprod_align.api import list_entries
-from reprod_align.api.calls import ALIASES, NAMES, list_rows
+from reprod_align.api.calls import ALIASES, NAMES, ApiRow, list_rows
+from reprod_align.api.filling import fill
 from reprod_align.base import PORT, REFERENCE, Framework
 from reprod_align.explain.code import dotted
 
@@ -58,12 +60,64 @@ def translate(
     return ast.fix_missing_locations(_Translator(names, imports, port).visit(copy.deepcopy(node)))
 
 
+def translate_by_table(
+    node: Any, names: Mapping[str, str], imports: Mapping[str, str], port: Mapping[str, str]
+) -> Iterator[Any]:
+    """Yield copies of a node in the port's words, one call in each as a row of the table of calls has it.
+
+    The arguments are those of `translate`, which keeps a call's form and changes names alone.
+    """
+    for at, call in enumerate(_list_calls(node)):
+        for row in _find_rows(call, imports):
+            made = copy.deepcopy(node)
+            translator = _Translator(names, imports, port, (_list_calls(made)[at], row))
+            made = translator.visit(made)
+            if translator.is_written:
+                yield ast.fix_missing_locations(made)
+
+
+def _list_calls(node: ast.AST) -> list[ast.Call]:
+    return [one for one in ast.walk(node) if isinstance(one, ast.Call)]
+
+
+def _find_rows(call: ast.Call, imports: Mapping[str, str]) -> Sequence[ApiRow]:
+    """Return the rows of the table for a call of the reference's, a function or a tensor's method."""
+    if PORT.framework == "torch":  # the rows say what PyTorch's calls are in Paddle
+        return ()
+    rows = _group_rows()
+    if name := dotted(call.func):
+        first, dot, rest = name.partition(".")
+        if found := rows.get(f"{imports.get(first, first)}{dot}{rest}"):
+            return found
+    own = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    return rows.get(f"Tensor.{own}", ())
+
+
+@cache
+def _group_rows() -> Mapping[str, Sequence[ApiRow]]:
+    """Return the rows of the table by their names, but for those that call a helper of their own."""
+    found: dict[str, list[ApiRow]] = {}
+    for row in list_rows():
+        called = {one.func.id for one in _list_calls(ast.parse(row.target))
+                  if isinstance(one.func, ast.Name)}  # fmt: skip
+        if called <= vars(builtins).keys():
+            found.setdefault(row.name, []).append(row)
+    return found
+
+
 class _Translator(ast.NodeTransformer):
     def __init__(
-        self, names: Mapping[str, str], imports: Mapping[str, str], port: Mapping[str, str]
+        self,
+        names: Mapping[str, str],
+        imports: Mapping[str, str],
+        port: Mapping[str, str],
+        chosen: tuple[ast.Call, ApiRow] | None = None,
     ) -> None:
-        self._names, self._imports = names, imports
+        """chosen: a call, and the row by which it is written."""
+        self._names, self._imports, self._chosen = names, imports, chosen
         self._bound = sorted(port.items(), key=lambda one: -len(one[1]))
+        self.is_written = False
+        """whether the chosen call was"""
 
     def visit_Name(self, node: ast.Name) -> Any:  # noqa: N802 - ast calls it so
         if node.id in self._names:
@@ -81,6 +135,8 @@ class _Translator(ast.NodeTransformer):
         return None if name == "" else ast.keyword(name, self.visit(node.value))
 
     def visit_Call(self, node: ast.Call) -> Any:  # noqa: N802
+        if self._chosen is not None and node is self._chosen[0]:
+            return self._write(node, self._chosen[1]) or node
         self._rename_keywords(node)
         bound = self._is_bound_by_partial(node)
         made = self.generic_visit(node)
@@ -94,6 +150,32 @@ class _Translator(ast.NodeTransformer):
         own = node.func.attr if isinstance(node.func, ast.Attribute) else ""
         if isinstance(made.func, ast.Attribute) and not self._is_function(made.func):
             return _translate_method(own, made.func.value, made)
+        return made
+
+    def _write(self, node: ast.Call, row: ApiRow) -> ast.expr | None:
+        """Return a call as a row has it; None if it gives an argument that the row has no place for."""
+        names = list(row.arguments)
+        more = len(node.args) > len(names) and row.star is None
+        if more or any(isinstance(one, ast.Starred) for one in node.args):
+            return None
+        texts = [ast.unparse(self.visit(one)) for one in node.args]
+        if row.star is not None:
+            texts[row.star :] = ["".join(f"{one}, " for one in texts[row.star :])]
+        given = dict(zip(names, texts, strict=False))
+        for one in node.keywords:
+            if one.arg in names:
+                given[one.arg] = ast.unparse(self.visit(one.value))
+            elif KEYWORDS.get(one.arg or "", one.arg) != "":
+                return None
+        holder = node.func.value if isinstance(node.func, ast.Attribute) else None
+        held = (
+            ast.unparse(self.visit(holder)) if row.name.startswith("Tensor.") and holder else "self"
+        )
+        text = fill(row, given, held)
+        if text is None:
+            return None
+        self.is_written = True
+        made: ast.expr = _Shortener(self._bound).visit(ast.parse(text, mode="eval").body)
         return made
 
     def _find_full_name(self, node: ast.expr) -> str:
@@ -123,10 +205,28 @@ class _Translator(ast.NodeTransformer):
         if name.partition(".")[0] != REFERENCE.framework:
             return None
         wanted = _find_counterparts(PORT.framework).get(name) or _guess(name)
-        for alias, bound in self._bound:
-            if wanted == bound or wanted.startswith(f"{bound}."):
-                return ast.parse(alias + wanted[len(bound) :], mode="eval").body
-        return ast.parse(wanted, mode="eval").body
+        return _shorten(wanted, self._bound)
+
+
+class _Shortener(ast.NodeTransformer):
+    """Writes the port's framework's names as the port's imports bind them."""
+
+    def __init__(self, bound: Sequence[tuple[str, str]]) -> None:
+        self._bound = bound
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:  # noqa: N802 - ast calls it so
+        name = dotted(node)
+        if name.partition(".")[0] == PORT.framework:
+            return _shorten(name, self._bound)
+        return self.generic_visit(node)
+
+
+def _shorten(name: str, bound: Sequence[tuple[str, str]]) -> ast.expr:
+    """Return a full name as imports bind it; bound: aliases with what they stand for, longest first."""
+    for alias, whole in bound:
+        if name == whole or name.startswith(f"{whole}."):
+            return ast.parse(alias + name[len(whole) :], mode="eval").body
+    return ast.parse(name, mode="eval").body
 
 
 def _guess(name: str) -> str:

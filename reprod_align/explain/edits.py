@@ -48,6 +48,8 @@ class Site:
     statement: Any
     donor: Any = None
     """the reference's statement that stands for it, in the port's words; None if none does"""
+    write_by_table: Callable[[], Iterable[Any]] = tuple
+    """gives the reference's statement with one of its calls as a row of the table of calls has it"""
     others: Sequence[Any] = ()
     """further statements of the reference, the likeliest first"""
     missing: Sequence[Any] = ()
@@ -158,6 +160,12 @@ def follow_reference(site: Site) -> Iterator[Text]:
     """What the reference has in the place of a part of the statement, the smallest part first."""
     if site.donor is not None:
         yield from _follow(site, site.donor)
+
+
+def follow_table(site: Site) -> Iterator[Text]:
+    """What the table of calls says for a call of the reference's in the place of the statement."""
+    for donor in site.write_by_table():
+        yield from _follow(site, donor)
 
 
 def follow_others(site: Site) -> Iterator[Text]:
@@ -926,6 +934,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "tie": tie_parameters,
     "setting": set_argument,
     "reference": follow_reference,
+    "table": follow_table,
     "definition": define_first,
     "foreign-call": drop_foreign_call,
     "unread": use_unread,

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import CodeType, MappingProxyType
 from typing import Any, Final
@@ -21,6 +22,7 @@ from reprod_align.explain.donor import (
     map_names,
     pair_statements,
     translate,
+    translate_by_table,
 )
 from reprod_align.explain.edits import Site, value_of
 from reprod_align.explain.executed import LAMBDA, MODULE, Ran
@@ -511,6 +513,7 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
     names = {**scope.children, **map_names((statements[i], plain[j]) for i, j in met)}
     made = [translate(one, names, bound, port) for one in donors]
     paired = {i: made[j] for i, j in met}
+    raw = {i: donors[j] for i, j in met}
     at_hand = _list_names(code, function)
     defined = {one.name for one in code.tree.body if isinstance(one, (Function, ast.ClassDef))}
     called = _list_lacking(function, made, at_hand, {*port, *defined})
@@ -536,6 +539,7 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
                 code,
                 statement,
                 first,
+                partial(translate_by_table, raw[number], names, bound, port) if first else tuple,
                 others,
                 missing,
                 following if first is not None else (),

@@ -21,7 +21,15 @@ _HANDED = ("mask", "mask-sense", "repeat", "unpacking", "stock-dropout", "switch
 """what is handed on at a place may decide what differs at another one"""
 _FEW = ("statement-order", "field", "operator", "function", "order", "number")
 """rows of few candidates for a statement: they are tried before those of many"""
-_MANY = ("surplus-statement", "surplus", "argument", "elsewhere", "name", "missing-summand")
+_MANY = (
+    "table",
+    "surplus-statement",
+    "surplus",
+    "argument",
+    "elsewhere",
+    "name",
+    "missing-summand",
+)
 # "form" is tried where the port raises alone: elsewhere another shape hides what differs
 _REST = (*_HANDED, "unread", "condition", *_FEW, *_MANY)
 _NEAR = 4  # statements
@@ -148,12 +156,12 @@ def list_trials(
     inner = [region for region in scope.regions if region.level in levels[:1]]
     every = scope.regions
     near += [*_list_callers(scope, inner, sites_of)]
-    rounds: list[tuple[Sequence[str], Sequence[Region] | None]] = [(SAID, None)]
+    rounds: list[tuple[Sequence[str], Sequence[Region] | None]] = [(SAID, None), (("table",), None)]
     rounds += [(("tie",), every)] if scope.ties else []
     rounds += [(_LACKING + _REST, None)] if is_sure else []
     rounds += [(("form", "switch", *_FEW, "surplus"), None)] if raises else []
     rounds += [(SAID, inner), (_HANDED, every)]
-    rounds += [(("unread", "condition"), inner), (_LACKING + _REST, None)]
+    rounds += [(("table", "unread", "condition"), inner), (_LACKING + _REST, None)]
     rounds += [(_LACKING, inner), *(((row,), inner) for row in _FEW)]
     rounds += [(SAID, every), (("condition",), every)]
     rounds += [] if near_only else [((row,), inner) for row in _MANY]

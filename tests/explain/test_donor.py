@@ -10,6 +10,7 @@ from reprod_align.explain.donor import (
     map_names,
     pair_statements,
     translate,
+    translate_by_table,
 )
 
 import pytest
@@ -95,3 +96,27 @@ def test_every_counterpart_can_be_written(port: str) -> None:
     assert len(found) > 100
     for name in found.values():
         assert ast.parse(name, mode="eval").body
+
+
+BY_TABLE = {
+    "F.smooth_l1_loss(x, y, beta=0.5)": "F.smooth_l1_loss(x, y, delta=0.5, is_huber=False)",
+    "torch.optim.Adam(p, betas=(0.9, 0.98))": (
+        "paddle.optimizer.Adam(learning_rate=0.001, parameters=p, beta1=0.9, beta2=0.98)"
+    ),
+    "nn.Linear(3, 4, bias=False)": "nn.Linear(3, 4, bias_attr=False)",
+    "f(x).softmax(dim=-1)": "F.softmax(f(x), axis=-1)",
+}
+
+
+@pytest.mark.parametrize("torch", BY_TABLE)
+def test_a_call_is_written_as_the_table_of_calls_has_it(torch: str) -> None:
+    node = ast.parse(torch, mode="eval").body
+    assert BY_TABLE[torch] in [
+        ast.unparse(one) for one in translate_by_table(node, {}, TORCH, PADDLE)
+    ]
+
+
+@pytest.mark.parametrize("torch", ["own(x)", "torch.stack(*parts)", "F.gelu(x, unknown=1)"])
+def test_what_no_row_takes_is_not_written(torch: str) -> None:
+    node = ast.parse(torch, mode="eval").body
+    assert [*translate_by_table(node, {}, TORCH, PADDLE)] == []

@@ -19,6 +19,10 @@ CASES = {
     "reference, one that is too many": ("y = N(8, b=1)", "y = N(8)", {}, "reference", "y = N(8)"),
     "reference, several of which one is too many": (
         "y = N(8, a=2, b=1)", "y = N(8, c=3, a=2)", {}, "reference", "y = N(8, a=2)"),
+    "table of calls": (
+        "y = L(x)", "y = L(x, beta=2)",
+        {"write_by_table": lambda: ast.parse("y = L(x, delta=2, is_huber=False)").body}, "table",
+        "y = L(x, delta=2, is_huber=False)"),
     "elsewhere": (
         "y = f(x)", "", {"others": ast.parse("z = f(h)").body}, "elsewhere", "y = f(h)"),
     "tie, in place of a parameter of its own": (

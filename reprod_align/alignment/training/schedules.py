@@ -291,7 +291,8 @@ def _name_pace(expected: Rates, actual: Rates) -> str:
     length = len(expected)
     for times in range(2, _MOST_STRETCHED + 1):
         if agree(expected[::times], actual[: len(expected[::times])]):
-            return f"{PORT}'s schedule runs {times} times as fast: its scheduler is stepped {times} times"
+            return (f"{PORT}'s schedule runs {times} times as fast: it is stepped {times} times, or is that "
+                    "much shorter")  # fmt: skip
         if agree(expected[np.arange(length) // times], actual):
             return f"{PORT}'s schedule runs slower: its scheduler is stepped once in {times} steps"
     return ""

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, get_overloads
 
 from reprod_align.api.calls import ApiRow
+from reprod_align.api.filling import fill
 from reprod_align.porting.calls.names import find_object
-from reprod_align.porting.calls.slots import fill, is_literal
+from reprod_align.porting.calls.slots import is_literal
 
 _WEIGHT_NORM: Final = '''
 def {name}(module, name="weight", dim=0):
