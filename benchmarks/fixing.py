@@ -11,10 +11,10 @@ Each fault has its own process and a limit of processor time. A case that has it
 out, so that the command goes on where it stopped.
 
 Repaired: faithful with the patch, on batches too that no search has seen, and nothing edited but code that
-the port runs. An edit of the functions with which the suite builds its pairs and plants its faults takes
-the plant out and repairs nothing: it counts as "the plant". "no source": nothing of the port says the
+the port runs. An edit of the functions with which the suite builds its pairs and plants its faults would take
+the plant out and repair nothing: such lines are not offered. "no source": nothing of the port says the
 fault, as where weights are exchanged by name. The time is that of `fix` over that of `align` on the same
-pair.
+pair; `--alone` leaves `align` out.
 """
 
 import argparse
@@ -26,23 +26,26 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from types import FunctionType
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pipeline  # noqa: F401  (quietens the frameworks)
 from benchmarks.apart import Broken, run_apart
 from examples.zoo.mending import load_faults
 from examples.zoo.results import GOOD, load
 from examples.zoo.tables import BY_KEY
-from reprod_align import align, fix
+from reprod_align import align
 from reprod_align.explain.trials import BUDGETS
-from reprod_align.mending.result import Mend, Mended
+from reprod_align.mending.mend import mend_port
+from reprod_align.mending.result import Mended
+from reprod_align.model.local import LocalSide
+from reprod_align.pair import make_pair
 from tests.pairs.case import Case
 from tests.pairs.families import CASES
 
-Outcome = Literal["repaired", "unproven", "not repaired", "the plant", "no source", "broken"]
+Outcome = Literal["repaired", "unproven", "not repaired", "no source", "broken"]
 _PLANTING = ("tests/pairs/plant.py", "tests/pairs/case.py", "examples/zoo/", "benchmarks/")
 """files that state and plant faults: an edit there is none of the port"""
 _FAMILIES = "tests/pairs/"
@@ -87,7 +90,7 @@ def main(words: Sequence[str]) -> int:
         every = list_suite() if options.what == "suite" else list_zoo()
         for work in draw(every, options.sample, options.seed):
             if work.name not in rows:
-                rows[work.name] = row = judge(work, options.seconds)
+                rows[work.name] = row = judge(work, options.seconds, options.alone)
                 options.out.write_text(json.dumps([asdict(it) for it in rows.values()], indent=1))
                 print(f"{row.outcome:<13} {row.fix:6.0f} s  {row.name}", flush=True)
     print(*make_table([*rows.values()]), sep="\n")
@@ -108,6 +111,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--search", type=float, help="likewise, for one search for an edit; fewer repair less"
     )
+    parser.add_argument("--alone", action="store_true", help="leave out the time of `align`")
     return parser.parse_args(words)
 
 
@@ -195,22 +199,25 @@ def draw(every: Sequence[Work], count: int, seed: int) -> list[Work]:
     return [work for _, work in sorted(ranked, key=lambda one: one[0])[:count]]
 
 
-def judge(work: Work, seconds: float) -> Row:
-    """Return what becomes of a fault; a crash and a hang are rows too."""
+def judge(work: Work, seconds: float, alone: bool = False) -> Row:
+    """Return what becomes of a fault; a crash and a hang are rows too. alone: `align` is not timed."""
     try:
-        row: Row = run_apart(lambda: _judge(work), _MARGIN * seconds)
+        row: Row = run_apart(lambda: _judge(work, alone), _MARGIN * seconds)
     except Broken as error:
         return Row(work.name, work.kind, "broken", [], why=str(error))
     return row
 
 
-def _judge(work: Work) -> Row:
+def _judge(work: Work, alone: bool) -> Row:
     reference, make_port, inputs, options = work.make()
     began = time.perf_counter()
-    align(reference, make_port(), inputs, **options)
+    if not alone:
+        align(reference, make_port(), inputs, **options)
     middle = time.perf_counter()
-    found = fix(reference, make_port, inputs, **options)
-    took = middle - began, time.perf_counter() - middle
+    pair = make_pair(reference, make_port(), inputs, **options)
+    port = cast(LocalSide, pair.port)
+    found = mend_port(pair, lambda: port.with_model(make_port()), allows=is_of_port)
+    took = 0.0 if alone else middle - began, time.perf_counter() - middle
     why = "; ".join(str(finding.title) for finding in found.left)[:200]
     edits = [f"[{edit.kind}] {edit}" for edit in found.edits]
     return Row(work.name, work.kind, read_outcome(found), edits, *took, why or found.proof.refuted)
@@ -220,37 +227,36 @@ def read_outcome(found: Mended) -> Outcome:
     """Return what a result of `fix` counts as."""
     if not found.passed or not found.edits:
         return "not repaired" if found.has_source else "no source"
-    if any(map(takes_plant_out, found.edits)):
-        return "the plant"
     return "repaired" if found.proof.level == "safe" else "unproven"
 
 
-def takes_plant_out(edit: Mend) -> bool:
-    """Tell whether an edit stands in code that states or plants a fault, and in none that a layer runs.
+@lru_cache(maxsize=10_000)
+def is_of_port(file: str, line: int, stage: str) -> bool:
+    """Tell whether a line stands in code that a layer runs, and in none that states or plants a fault.
 
     A layer runs its methods, and the steps that a method is made of, `act=lambda x: ...` or `act=step`.
     What makes a loss or an optimizer is the port's, wherever it stands.
     """
-    if any(part in edit.file for part in _PLANTING):
-        return True
-    if _FAMILIES not in edit.file or edit.stage not in ("weights", "forward", "backward"):
+    if any(part in file for part in _PLANTING):
         return False
-    nodes = [*ast.walk(ast.parse(Path(edit.file).read_text("utf-8")))]
+    if _FAMILIES not in file or stage not in ("weights", "forward", "backward"):
+        return True
+    nodes = [*ast.walk(ast.parse(Path(file).read_text("utf-8")))]
     given = [one.value for one in nodes if isinstance(one, ast.keyword)]
     steps = {*map(id, given), *(one.id for one in given if isinstance(one, ast.Name))}
-    return not any(
+    return any(
         node.args.args
         and (node.args.args[0].arg == "self" or {id(node), getattr(node, "name", "")} & steps)
         for node in nodes
         if isinstance(node, (ast.FunctionDef, ast.Lambda))
-        and node.lineno <= edit.line <= (node.end_lineno or 0)
+        and node.lineno <= line <= (node.end_lineno or 0)
     )
 
 
 def make_table(rows: Sequence[Row]) -> list[str]:
     """Return lines: each kind with its counts, all of them, and the median ratio of the times."""
     names: Sequence[Outcome] = (
-        "repaired", "unproven", "not repaired", "the plant", "no source", "broken",
+        "repaired", "unproven", "not repaired", "no source", "broken",
     )  # fmt: skip
     groups = {kind: [row for row in rows if row.kind == kind] for kind in {it.kind for it in rows}}
     lines = [

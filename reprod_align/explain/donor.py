@@ -8,7 +8,7 @@ import ast
 import builtins
 import copy
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Final
 
@@ -345,11 +345,12 @@ def list_statements(function: ast.AST) -> list[Any]:
         for node in ast.walk(function)
         if isinstance(node, (ast.If, ast.For)) or (isinstance(node, Statement) and node.value)
     ]
-    plain = [node for node in found if not _is_text(node)]
+    plain = [node for node in found if not is_text(node)]
     return sorted(plain, key=lambda node: (node.lineno, node.col_offset))
 
 
-def _is_text(node: Any) -> bool:
+def is_text(node: Any) -> bool:
+    """Tell whether a statement is a text alone, as a docstring is."""
     value = getattr(node, "value", None)
     return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
@@ -401,15 +402,15 @@ def pair_statements(port: Sequence[Any], donors: Sequence[Any]) -> list[tuple[in
     return found
 
 
-def map_names(pairs: Iterable[tuple[Any, Any]]) -> dict[str, str]:
+def map_names(pairs: Iterable[tuple[Any, Any]], at_hand: Collection[str] = ()) -> dict[str, str]:
     """Return the reference's variables and attributes -> the port's, by what stands in the same places.
 
-    pairs: statements that stand for each other, the port's first. A name that both have speaks for
-    itself once.
+    pairs: statements that stand for each other, the port's first. at_hand: what the port has besides. A
+    name that both have speaks for itself once.
     """
     votes: dict[str, Counter[str]] = {}
     pairs = list(pairs)
-    known = {dotted(node) for port, _ in pairs for node in ast.walk(port)} - {""}
+    known = {dotted(node) for port, _ in pairs for node in ast.walk(port)} - {""} | {*at_hand}
     for port, donor in pairs:
         for one, other in align_nodes(port, donor):
             ours, theirs = dotted(other), dotted(one)

@@ -81,6 +81,8 @@ class Site:
     """parameters of the port's function that are True, False or None unless they are given"""
     dropouts: Sequence[str] = ()
     """dropouts in stock layers for which the reference has none: "encoder.layers.0.dropout1" """
+    runs: Mapping[Any, Sequence[tuple[Any, Sequence[Any]]]] = field(default_factory=dict)
+    """the first of several statements of the body -> the last, and the reference's in their place"""
 
     @property
     def is_settled(self) -> bool:
@@ -665,7 +667,10 @@ def drop_foreign_call(site: Site) -> Iterator[Text]:
 
 
 def drop_call(site: Site) -> Iterator[Text]:
-    """A call, an operand or an argument is one too many."""
+    """A call, an operand, an argument or one of two values is one too many."""
+    for node in site.walk(ast.Tuple) if isinstance(site.statement, ast.Return) else ():
+        if len(node.elts) == 2:
+            yield from ((node, site.text(one)) for one in node.elts)
     for node in site.walk(ast.Call):
         if isinstance(node.func, ast.Attribute):
             yield node, site.text(node.func.value)
@@ -679,10 +684,6 @@ def drop_call(site: Site) -> Iterator[Text]:
     for node in site.walk(ast.Attribute):
         if node.attr in ("T", "mT"):
             yield node, site.text(node.value)
-    for node in site.walk(ast.Tuple):
-        texts = [site.text(one) for one in node.elts]
-        if len(texts) == 2 and isinstance(site.statement, ast.Return):
-            yield from ((node, text) for text in texts)
 
 
 def drop_statement(site: Site) -> Iterator[Text]:
@@ -713,6 +714,15 @@ def add_statement(site: Site) -> Iterator[Text]:
         yield site.statement, f"{text}{indent}{own}"
     if len(texts) > 1:
         yield site.statement, f"{indent.join(texts)}{indent}{own}"
+
+
+def replace_run(site: Site) -> Iterator[Text]:
+    """The reference says in other statements, more of them or fewer, what several of the port's say."""
+    for last, donors in site.runs.get(site.statement, ()):
+        whole = _span(_start(site.statement), _end(last))
+        indent = _begin_line(site)
+        lines = [line for one in donors for line in ast.unparse(one).splitlines()]
+        yield whole, indent.join(lines)
 
 
 def _begin_line(site: Site, beside: Any = None) -> str:
@@ -938,6 +948,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "definition": define_first,
     "foreign-call": drop_foreign_call,
     "unread": use_unread,
+    "run": replace_run,
     "missing-call": add_call,
     "missing-statement": add_statement,
     "elsewhere": follow_others,

@@ -3,7 +3,7 @@
 import os
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -34,6 +34,18 @@ class Ran:
     """file -> the lines that the port ran"""
     names: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """file -> what the port's functions read of its module, and the reference's do not"""
+    calls: Mapping[Function, Collection[Function]] = field(default_factory=dict)
+    """functions -> those that they called with no other code between: a layer's call is none"""
+
+    def list_reached(self, functions: Iterable[Function]) -> Sequence[Function]:
+        """Return what these functions called, and so on, the nearest first."""
+        reached = dict.fromkeys(functions)
+        waiting = [*reached]
+        for one in waiting:
+            further = [it for it in self.calls.get(one, ()) if it not in reached]
+            reached |= dict.fromkeys(further)
+            waiting += further
+        return [*reached]
 
 
 def note_lines(files: Iterable[str], run: Callable[[], object]) -> dict[str, frozenset[int]]:
@@ -47,12 +59,16 @@ def note_functions(run: Callable[[], object]) -> Ran:
     """Return what `run` takes of the users' code; code outside of both sides' calls makes the port."""
     lines: dict[CodeType, set[int]] = {}
     sides: dict[CodeType, set[str]] = {}
+    calls: dict[Function, dict[Function, None]] = {}
 
     def enter(frame: FrameType) -> set[int] | None:
         code = frame.f_code
         if not _is_users(code.co_filename):
             return None
         sides.setdefault(code, set()).add(_find_side(frame))
+        above = frame.f_back.f_code if frame.f_back is not None else None
+        if above is not None and _is_users(above.co_filename):
+            calls.setdefault(_name(above), {})[_name(code)] = None
         return lines.setdefault(code, set())
 
     _trace(enter, run)
@@ -72,6 +88,7 @@ def note_functions(run: Callable[[], object]) -> Ran:
         list(dict.fromkeys(map(_name, ours))),
         {file: frozenset(found) for file, found in taken.items()},
         {file: frozenset(found) for file, found in names.items()},
+        calls,
     )
 
 

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
 from functools import partial
 from pathlib import Path
 from types import CodeType, MappingProxyType
@@ -17,6 +18,7 @@ from reprod_align.base.text import ancestors, is_within, last_part, parent
 from reprod_align.explain.code import Code, covers, dotted, list_imports, parse_code
 from reprod_align.explain.donor import (
     PARTS,
+    is_text,
     likeness,
     list_statements,
     map_names,
@@ -140,7 +142,7 @@ def find_scope(
     theirs, ours = read_place(finding.paddle_line), read_place(finding.torch_line)
     known, described = reference.describe(), port.describe()
     path, other = _find_modules(finding, known, described, modules)
-    donors = [*_list_donors(_find_classes(reference, other, sources), sources)]
+    donors = [*_list_donors(_find_classes(reference, other, sources), sources, ran)]
     regions = [*_find_function(theirs, ours, donors, sources, ran is not None)]
     classes = _find_classes(port, path, sources)
     lone = described.modules.keys() - modules.values()
@@ -151,10 +153,11 @@ def find_scope(
         regions += _list_methods(file, owner, donors, level, sources)
     regions += _list_forwards(port, path, donors, sources)
     settings, numbers = _read_settings(known, described, other, path)
-    own = bool(regions)
+    has_own = bool(regions)
     if ran is not None:
         files = {one.file for one in regions} or {file for file, _ in ran.port}
-        regions += _list_further(ran, donors, files, len(classes), sources)
+        inner = ran.list_reached((one.file, one.name) for one in regions if one.level == 0)
+        regions += _list_further(ran, donors, files, inner, len(classes), sources)
     unique = {(one.file, one.name): one for one in reversed(regions)}
     ordered = sorted(unique.values(), key=lambda one: regions.index(one))
     if ran is not None:
@@ -166,7 +169,9 @@ def find_scope(
     lines = None if ran is None else ran.lines
     children, takes = _name_children(other, modules), _list_parameters(port, path)
     dropouts = [*_list_stock_dropouts(port, lone)]
-    return Scope(ordered, theirs, settings, numbers, lines, own, ties, children, takes, dropouts)
+    return Scope(
+        ordered, theirs, settings, numbers, lines, has_own, ties, children, takes, dropouts
+    )
 
 
 def _list_stock_dropouts(port: Side, lone: Collection[str]) -> Iterator[str]:
@@ -210,33 +215,42 @@ def _name_children(other: str, modules: Mapping[str, str]) -> dict[str, str]:
 def _find_ties(
     finding: Finding, reference: Side, port: Side, modules: Mapping[str, str], sources: Sources
 ) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
-    """Yield the constructors that hold a parameter of the finding's, and what they call it and its twin.
+    """Yield the constructors that hold a parameter of its own, shared in PyTorch, and both names of it.
 
-    The twin is another name of it in PyTorch. A constructor that holds the parameter alone calls it "".
+    They are what the constructor calls the parameter and its twin, which is another name of it in PyTorch;
+    "" for a twin that the constructor does not hold. The finding's own parameter comes last: it counts.
     """
-    known, described = reference.describe(), port.describe()
-    theirs, tensors = finding.paddle_name, described.tensors
-    if finding.torch_name not in known.tensors or theirs not in tensors:
-        return
-    tie = known.tensors[finding.torch_name].tie
-    others = [f"{modules.get(parent(one.name), '')}.{last_part(one.name)}".lstrip(".")
-              for one in known.tensors.values() if one.tie == tie]  # fmt: skip
-    twin = next((name for name in others if name in tensors and name != theirs), None)
-    path = parent(theirs)
-    for around in (path, *ancestors(path)) if twin is not None else ():
-        start = len(around) + 1 if around else 0
-        held = is_within(str(twin), around)
-        for file, owner in _find_classes(port, around, sources, most=1):
-            names = f"self.{theirs[start:]}", f"self.{str(twin)[start:]}" if held else ""
-            yield (file, f"{owner}.__init__"), names
+    tensors, shared = port.describe().tensors, dict[Any, list[str]]()
+    for one in reference.describe().tensors.values():
+        name = f"{modules.get(parent(one.name), '')}.{last_part(one.name)}".lstrip(".")
+        if name in tensors:
+            shared.setdefault(one.tie, []).append(name)
+    pairs = [(name, names[0]) for names in shared.values() for name in names[1:]]
+    first = [(other, name) for name, other in pairs if other == finding.paddle_name]
+    pairs.sort(key=lambda one: one[0] == finding.paddle_name)
+    for theirs, twin in [*pairs, *first[:1]]:
+        if tensors[theirs].tie == tensors[twin].tie:
+            continue
+        path = parent(theirs)
+        for around in (path, *ancestors(path)):
+            start = len(around) + 1 if around else 0
+            held = is_within(twin, around)
+            for file, owner in _find_classes(port, around, sources, most=1):
+                names = f"self.{theirs[start:]}", f"self.{twin[start:]}" if held else ""
+                yield (file, f"{owner}.__init__"), names
 
 
 def _list_further(
-    ran: Ran, donors: Sequence[Donor], files: Collection[str], level: int, sources: Sources
+    ran: Ran,
+    donors: Sequence[Donor],
+    files: Collection[str],
+    inner: Sequence[tuple[str, str]],
+    level: int,
+    sources: Sources,
 ) -> Iterator[Region]:
     """Yield all that the port ran, and what it read of its modules.
 
-    donors: of the place at fault; files: with its code, which come first.
+    donors: of the place at fault; files: with its code; inner: what this calls. They come first.
     """
     others = [*donors]
     for file, name in ran.reference:
@@ -244,9 +258,13 @@ def _list_further(
         found = find_named(code, name) if code is not None else None
         if code is not None and isinstance(found, (*Function.__args__, ast.Lambda)):
             others.append(Donor(found, list_imports(code.tree), file))
-    for file, name in sorted(ran.port, key=lambda one: one[0] not in files):
+    order = {one: number for number, one in enumerate(inner)}
+    for file, name in sorted(
+        ran.port, key=lambda one: (order.get(one, len(order)), one[0] not in files)
+    ):
         if name != MODULE and sources.code(file) is not None:
-            yield Region(file, name, others, level if file in files else level + 1)
+            own = 0 if (file, name) in order else level + (file not in files)
+            yield Region(file, name, others, own)
     every = dict.fromkeys([*(file for file, _ in ran.reference), *ran.names])
     modules = [code.tree for code in map(sources.code, every) if code is not None]
     tables = [
@@ -389,16 +407,32 @@ def _find_forwards(side: Side, path: str) -> Iterator[tuple[str, str, CodeType]]
             yield name, str(Path(made.co_filename).resolve()), made
 
 
-def _list_donors(classes: Sequence[tuple[str, str]], sources: Sources) -> Iterator[Donor]:
-    """Yield the methods of the reference's classes, and the functions beside them."""
+def _list_donors(
+    classes: Sequence[tuple[str, str]], sources: Sources, ran: Ran | None
+) -> Iterator[Donor]:
+    """Yield the methods of the reference's classes, and the functions beside them.
+
+    A file may hold both sides: what names the port's framework is no donor, nor what the reference
+    did not run, as far as that is known.
+    """
     for file, owner in classes:
         code = sources.code(file)
         held = find_named(code, owner) if code is not None else None
         if code is not None and held is not None:
             imports = list_imports(code.tree)
-            for one in [*held.body, *code.tree.body]:
+            for one in held.body:
                 if isinstance(one, Function):
                     yield Donor(one, imports, file)
+            for one in code.tree.body:
+                known = ran is None or (file, getattr(one, "name", "")) in ran.reference
+                if isinstance(one, Function) and known and not _names_port(one, imports):
+                    yield Donor(one, imports, file)
+
+
+def _names_port(function: ast.AST, imports: Mapping[str, str]) -> bool:
+    """Tell whether a function reads what an import binds to a module of the port's framework."""
+    ours = {name for name, bound in imports.items() if bound.split(".")[0] == PORT.framework}
+    return any(isinstance(node, ast.Name) and node.id in ours for node in ast.walk(function))
 
 
 def _choose_donor(file: str, function: Any, donors: Sequence[Donor]) -> Donor | None:
@@ -510,11 +544,14 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
     bound = donor.imports if donor is not None else {}
     plain = [translate(one, {}, bound, port) for one in donors]
     met = pair_statements(statements, plain)
-    names = {**scope.children, **map_names((statements[i], plain[j]) for i, j in met)}
+    at_hand = _list_names(code, function)
+    owned = [*scope.children.values(), *(one for one in at_hand if one.startswith("self."))]
+    names = map_names(((statements[i], plain[j]) for i, j in met), owned)
+    parameters = _map_parameters(function, donor.function) if donor is not None else {}
+    names = {**parameters, **scope.children, **names}
     made = [translate(one, names, bound, port) for one in donors]
     paired = {i: made[j] for i, j in met}
     raw = {i: donors[j] for i, j in met}
-    at_hand = _list_names(code, function)
     defined = {one.name for one in code.tree.body if isinstance(one, (Function, ast.ClassDef))}
     called = _list_lacking(function, made, at_hand, {*port, *defined})
     idle, unread = _list_idle(scope, region.file, code, function)
@@ -528,6 +565,7 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
     defined |= {*port, *vars(builtins), *at_hand}
     given = _list_given(function, statements, made, met, defined)
     fields, switches = _list_fields(function, region.donors), _list_switches(function)
+    runs = _list_runs(function, donor.function, made, donors) if donor is not None else {}
     for number, statement in enumerate(statements):
         first = paired.get(number)
         ranked = sorted(made, key=lambda one: -likeness(statement, one))
@@ -555,12 +593,25 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
                 fields=fields,
                 switches=switches,
                 dropouts=scope.dropouts,
+                runs=runs,
             )
         )
     inside = scope.place[0] == region.file
     return sorted(
         sites, key=lambda one: abs(one.statement.lineno - scope.place[1]) if inside else 0
     )
+
+
+def _map_parameters(function: Any, donor: Any) -> dict[str, str]:
+    """Return the donor's parameters -> those of the function, of as many, by their places."""
+    ours, theirs = (
+        [arg.arg for arg in made.args.args] if hasattr(made, "args") else []
+        for made in (function, donor)
+    )
+    if len(ours) != len(theirs):
+        return {}
+    pairs = zip(theirs, ours, strict=True)
+    return {other: own for other, own in pairs if other not in ours and own not in theirs}
 
 
 def _list_with_methods(
@@ -599,6 +650,30 @@ def _list_given(
             place = next((it for it in body if after.intersection(ast.walk(it))), None)
             if value is not None and place is not None:
                 found.setdefault(target.id, (place, f"{target.id} = {ast.unparse(value)}"))
+    return found
+
+
+def _list_runs(
+    function: Any, donor: Any, made: Sequence[Any], donors: Sequence[Any]
+) -> dict[Any, list[tuple[Any, Sequence[Any]]]]:
+    """Return the runs of a body's statements that the reference says otherwise; see `Site.runs`.
+
+    made: the reference's statements in the port's words; donors: as they stand there.
+    """
+    if not (isinstance(function, Function) and isinstance(donor, Function)):
+        return {}
+    words = {id(one): other for one, other in zip(donors, made, strict=True)}
+    theirs = [words[id(one)] for one in donor.body if id(one) in words]
+    if len(theirs) < len([one for one in donor.body if not isinstance(one, ast.Expr)]):
+        return {}  # what holds others, such as `with`, is not in the port's words
+    own = [one for one in function.body if not is_text(one)]
+    matcher = SequenceMatcher(None, [*map(ast.dump, own)], [*map(ast.dump, theirs)], autojunk=False)
+    changed = [code[1:] for code in matcher.get_opcodes() if code[0] != "equal"]
+    found: dict[Any, list[tuple[Any, Sequence[Any]]]] = {}
+    hulls = [(changed[0][0], changed[-1][1], changed[0][2], changed[-1][3])] if changed else []
+    for first, end, start, stop in dict.fromkeys([*hulls, *changed]):
+        if end > first and stop > start and (end - first, stop - start) != (1, 1):
+            found.setdefault(own[first], []).append((own[end - 1], theirs[start:stop]))
     return found
 
 

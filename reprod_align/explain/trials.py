@@ -159,14 +159,15 @@ def list_trials(
     rounds: list[tuple[Sequence[str], Sequence[Region] | None]] = [(SAID, None), (("table",), None)]
     rounds += [(("tie",), every)] if scope.ties else []
     rounds += [(_LACKING + _REST, None)] if is_sure else []
-    rounds += [(("form", "switch", *_FEW, "surplus"), None)] if raises else []
+    rounds += [(("form", "switch", "surplus", *_FEW), None)] if raises else []
     rounds += [(SAID, inner), (_HANDED, every)]
     rounds += [(("table", "unread", "condition"), inner), (_LACKING + _REST, None)]
+    rounds += [] if near_only else [(("run",), inner)]
     rounds += [(_LACKING, inner), *(((row,), inner) for row in _FEW)]
     rounds += [(SAID, every), (("condition",), every)]
     rounds += [] if near_only else [((row,), inner) for row in _MANY]
     rounds += [(_LACKING, every)]
-    rounds += [] if near_only else [(_REST, every)]
+    rounds += [] if near_only else [(_REST, every), (("run",), every)]
     for rows, regions in rounds:
         for region, site in near if regions is None else _list_open(regions, sites_of):
             yield from (Trial(region.file, one) for one in list_candidates(site, rows))

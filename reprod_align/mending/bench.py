@@ -43,6 +43,8 @@ class Bench:
     """makes PyTorch's side and the inputs anew, which no edit may change; None: they are as they are"""
     homes: Collection[str] | None = None
     """the files that define the port's composite modules as it came; None: any may"""
+    allows: Callable[[str, int, str], bool] = lambda file, line, stage: True
+    """tells whether a line of a file may be edited for a fault of a stage"""
     live: Sequence[FunctionType] = ()
     """the functions of the port that exist before it is made anew"""
     files: Files = field(default_factory=Files)
@@ -108,13 +110,16 @@ class Bench:
 
     def use_one_thread(self) -> None:
         """Let both frameworks compute in one thread, as a copy of this process must."""
-        for framework in (self.reference.fw, self.make_port().fw):
-            framework.use_one_thread()
+        for side in (self.reference, cast(LocalSide, self.pair.port)):
+            side.fw.use_one_thread()
 
-    def judge_fully(self, texts: Texts) -> Report:
-        """Return the whole report with these texts. Raises what the port raises."""
+    def judge_fully(self, texts: Texts, tries_edits: bool = True) -> Report:
+        """Return the whole report with these texts. Raises what the port raises.
+
+        tries_edits: as `align` does, which takes most of its time where the pair differs.
+        """
         with self.port_with(texts) as port:
-            return compare_pair(replace(self.pair, port=port))
+            return compare_pair(replace(self.pair, port=port, tries_edits=tries_edits))
 
 
 def list_homes(port: LocalSide) -> frozenset[str]:
@@ -154,6 +159,10 @@ class Outcome:
         """The number of the first stage at which anything differs."""
         found = [STAGES.index(fault[0]) for fault in self.faults]
         return min(found, default=len(STAGES))
+
+    def runs_past(self, stage: int) -> bool:
+        """Tell whether the port runs, or raises at a later stage than this one, which it gets past."""
+        return self.ran or (bool(self.faults) and self.stage > stage)
 
     def mends(
         self,
@@ -204,7 +213,7 @@ class Outcome:
 
     def _keeps(self, before: "Outcome", mended: Collection[Fault]) -> bool:
         """Tell whether the port runs, calls and returns what it did, and no mended fault is back."""
-        if not self.ran or any(one in self.faults for one in mended):
+        if not self.runs_past(before.stage) or any(one in self.faults for one in mended):
             return False
         if self.called and before.called - self.called:
             return False

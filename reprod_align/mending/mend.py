@@ -1,7 +1,7 @@
 """`fix`: mends a port, one fault after another, each by the edit with which it is gone; then the proof."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -53,6 +53,8 @@ class Course:
     """a fault, and what was looked for -> how many edits there were when none was found"""
     near: dict[Fault, int] = field(default_factory=dict)
     """a fault -> how many of the likeliest edits were tried with the texts as they are"""
+    report: Report | None = None
+    """the whole one with the texts as they are, if it was needed"""
     open: Fault | None = None
     """what the edits from `stands` on mend one mistake of, with another one left"""
     stands: int = 0
@@ -74,12 +76,18 @@ class Course:
             self.texts = files.splice(self.texts, file, edit)
 
 
-def mend_port(pair: PairSpec, make_port: MakePort, make_given: MakeGiven | None = None) -> Mended:
+def mend_port(
+    pair: PairSpec,
+    make_port: MakePort,
+    make_given: MakeGiven | None = None,
+    allows: Callable[[str, int, str], bool] = lambda file, line, stage: True,
+) -> Mended:
     """Return the edits that make a port faithful, and their proof. Its files are left as they are.
 
     pair: of two models in this process. make_port: makes the Paddle side, a new model each time if
     constructors may be edited. make_given: makes PyTorch's side and the inputs anew, for the proof that
-    no edit changes them. The patch names files from the working directory.
+    no edit changes them. allows: tells whether a line of a file may be edited for a fault of a stage.
+    The patch names files from the working directory.
     Raises ReprodError if the pair cannot be judged.
     """
     pair.check()
@@ -89,32 +97,36 @@ def mend_port(pair: PairSpec, make_port: MakePort, make_given: MakeGiven | None 
         make_port,
         make_given=make_given or (lambda: (bench.reference, pair.inputs)),
         homes=list_homes(port),
+        allows=allows,
     )
     tell("judging the port")
-    first = bench.judge_fully({})
+    first = bench.judge_fully({}, tries_edits=False)
     if first.passed:
         return Mended(first, (), "", Proof(first))
     bench = replace(bench, widened=reference.asked_float32 or port.asked_float32)
     search = find_failing(bench)
-    course = _mend_all(search, first if search is bench else search.judge_fully({}))
+    course = _mend_all(search, first if search is bench else None)
     _leave_out(search, course)
     tell("proving the edits")
-    proof = prove(bench, course.texts) if course.mends else Proof(first)
+    proof = prove(bench, course.texts) if course.mends else Proof(course.report or first)
     edits = tuple(replace(one, level=proof.level) for one in course.mends)
     patch = make_patch(bench.files.loaded, course.texts, Path.cwd())
     left = () if proof.report.passed else tuple(proof.report.findings)
     return Mended(first, edits, patch, proof, left, course.texts, course.has_source, course.tried)
 
 
-def _mend_all(bench: Bench, first: Report) -> Course:
-    """Find an edit for one finding after another, until none differs or none is found."""
-    course, report = Course(seen=[*list_seen(bench)]), first
+def _mend_all(bench: Bench, report: Report | None) -> Course:
+    """Find an edit for one finding after another, until none differs or none is found.
+
+    report: of the port as it came, if it is known.
+    """
+    course = Course(seen=[*list_seen(bench)])
     while len(course.mends) < _MOST:
         before = bench.judge(course.texts)
         if before.passed:
             break
-        if course.mends:
-            report = bench.judge_fully(course.texts)
+        if course.edits or report is None:
+            report = bench.judge_fully(course.texts, tries_edits=False)
         if report.passed:
             break
         if not _mend_any(bench, course, report, before):
@@ -130,12 +142,15 @@ def _mend_any(bench: Bench, course: Course, report: Report, before: Outcome) -> 
     """Find an edit for one of the findings; tell whether there is any.
 
     First the likeliest edits of each are tried, then for two mistakes behind one value, throughout, then
-    all other edits; then again, with the edits that have come since, for those for which none was found.
+    all other edits, before them those that `align` finds; then again, with the edits that have come since,
+    for those for which none was found.
     """
-    ran, wide = bench.watch(course.texts), None
+    ran, wide, course.report = bench.watch(course.texts), None, None
     for again, look in product((False, True), _LOOKS):
         if look in ("step", "late"):
             wide = wide or bench.judge(course.texts, throughout=True)
+        elif look == "far" and course.report is None:
+            course.report = report = bench.judge_fully(course.texts)
         told = wide if look in ("step", "late") and wide else before
         if _mend_one(bench, course, report, told, ran, look, again):
             return True
@@ -194,13 +209,12 @@ def _search(
 ) -> Search:
     """Look for an edit for a finding with the texts as they are."""
     finding, fault, scope = aim
-    known = _read_edit(finding)
-    given = (bench, course.texts, scope, fault, before, course.mended, known, course.seen, seconds)
+    given = (bench, course.texts, scope, fault, before, course.mended, course.seen, seconds)
     if look in ("step", "late"):
         return find_step(*given, most=_FIRST_STEPS if look == "step" else WIDE)
     if look == "near":
         return find_edit(*given, most=WIDE)
-    return find_edit(*given, start=course.near.get(fault, 0))
+    return find_edit(*given, known=_read_edit(finding), start=course.near.get(fault, 0))
 
 
 def _find_scopes(

@@ -29,13 +29,13 @@ from reprod_align.explain.code import parse_code
 from reprod_align.explain.edits import Candidate
 from reprod_align.explain.overlay import NotAppliedError
 from reprod_align.explain.scope import Scope
-from reprod_align.explain.trials import BUDGETS, SAID, Texts, Trial, list_texts
+from reprod_align.explain.trials import BUDGETS, Texts, Trial, list_texts
 from reprod_align.explain.workers import try_in_order
 from reprod_align.mending.bench import Bench, Fault, Outcome
 from reprod_align.model.backward import Projection
 from reprod_align.model.side import Inputs, ModelFailure, ModelInfo
 from reprod_align.randomness import KeyedDraws
-from reprod_align.report import Suggestion
+from reprod_align.report import STAGES, Suggestion
 
 Known = Mapping[tuple[object, ...], float]
 """what differs -> how far float32 inside may leave it apart when it is gone"""
@@ -116,16 +116,18 @@ class RunProbe:
     """A port that raises: what does not let it run mends nothing."""
 
     bench: Bench
+    training: bool
+    """with a backward pass; else forward, in eval mode"""
 
     def may_mend(self, texts: Texts) -> bool:
-        """Tell whether the port runs with these texts, in eval mode."""
+        """Tell whether the port runs with these texts."""
         try:
             with self.bench.port_with(texts) as port, ExitStack() as stack:
                 stack.enter_context(port.working("float64", self.bench.widened, at_rest=True))
-                nothing = Projection(only=frozenset())
-                port.run(
-                    self.bench.pair.inputs, False, KeyedDraws(0, {}), "none", nothing, anew=True
-                )
+                draws, inputs = KeyedDraws(0, {}), self.bench.pair.inputs
+                whole = None if port.loss is not None else Projection()
+                loss = whole if self.training else Projection(only=frozenset())
+                port.run(inputs, self.training, draws, "none", loss, anew=True)
             return True
         except Exception:  # of the port, or of what makes it
             return False
@@ -170,8 +172,8 @@ def make_probe(
     if fault[0] not in ("forward", "backward"):
         return None
     if not before.ran:
-        raises = RunProbe(bench)
-        return None if raises.may_mend(texts) else raises  # it may raise in train mode alone
+        every = (RunProbe(bench, training) for training in (False, True))
+        return next((one for one in every if not one.may_mend(texts)), None)
     try:
         with bench.port_with(texts) as port, ExitStack() as stack:
             stack.enter_context(bench.reference.working("float64", bench.widened))
@@ -222,18 +224,18 @@ def find_edit(
     fault: Fault,
     before: Outcome,
     mended: Collection[Fault],
-    known: Suggestion | None = None,
     seen: Sequence[Inputs] = (),
     seconds: float = BUDGETS["fix"].seconds,
+    known: Suggestion | None = None,
     start: int = 0,
     most: int = BUDGETS["fix"].runs,
 ) -> Search:
     """Look for the first edit with which the fault is gone.
 
-    before: the outcome with `texts`. mended: faults that may not come back. known: the edit that `align`
-    has found, which is tried early. seen: further batches on which the fault must be gone too. seconds:
-    of a processor, for each copy of this process. start: how many edits were tried before. most: the
-    number of edits after which the search ends.
+    before: the outcome with `texts`. mended: faults that may not come back. seen: further batches on which
+    the fault must be gone too. seconds: of a processor, for each copy of this process. known: the edit that
+    `align` has found, which is tried first. start: how many edits were tried before. most: the number of
+    edits after which the search ends.
     """
     probe = make_probe(bench, texts, fault, before, bool(scope.ties))
 
@@ -242,7 +244,7 @@ def find_edit(
         outcome = bench.judge(task[1]) if looks else Outcome()
         return task[0], outcome, time.process_time()
 
-    found = _try_edits(bench, texts, scope, before, known, work, start, BUDGETS["fix"].runs)
+    found = _try_edits(bench, texts, scope, fault, before, work, known, start)
     first: Trial | None = None
     other: Trial | None = None
     fewest = math.inf  # faults behind one that raises: what lets it run in a wrong way adds its own
@@ -254,7 +256,8 @@ def find_edit(
             trial, outcome, spent = answer
             if outcome.mends(before, fault, mended) and _holds(bench, texts, trial, fault, seen):
                 # train mode was not judged before: what differs there may be this edit's doing
-                if outcome.passed or not outcome.agrees_in_eval or before.agrees_in_eval:
+                judged = not outcome.agrees_in_eval or before.agrees_in_eval
+                if outcome.passed or judged or not outcome.ran:
                     return Search(trial, number + 1 - start, spent)
                 if first is None:
                     first, last = trial, min(last, number + _MORE_IN_TRAIN)
@@ -276,7 +279,6 @@ def find_step(
     fault: Fault,
     before: Outcome,
     mended: Collection[Fault],
-    known: Suggestion | None = None,
     seen: Sequence[Inputs] = (),
     seconds: float = BUDGETS["fix"].seconds,
     most: int = WIDE,
@@ -296,7 +298,7 @@ def find_step(
         return task[0], outcome, time.process_time()
 
     number, spent = -1, 0.0
-    for number, answer in _try_edits(bench, texts, scope, before, known, work, 0, most):
+    for number, answer in _try_edits(bench, texts, scope, fault, before, work, most=most):
         tell(f"{fault[1]}: edit {number + 1}, throughout")
         if answer is not None:
             trial, outcome, spent = answer
@@ -313,39 +315,30 @@ def _try_edits(
     bench: Bench,
     texts: Texts,
     scope: Scope,
+    fault: Fault,
     before: Outcome,
-    known: Suggestion | None,
     work: Callable[[tuple[Trial, Texts]], Any],
-    start: int,
-    most: int,
+    known: Suggestion | None = None,
+    start: int = 0,
+    most: int = BUDGETS["fix"].runs,
 ) -> Iterator[tuple[int, Any]]:
-    """Yield the number of each of the `most` likeliest edits from `start` on, and what `work` says of it."""
-    given = None if known is None else _make_trial(bench, texts, known)
+    """Yield the number of each of the `most` likeliest edits from `start` on, and what `work` says of it.
+
+    known: an edit that comes before them.
+    """
+    first = [] if known is None else [_make_trial(bench, texts, known)]
+
+    def may_be_made(trial: Trial) -> bool:
+        return bench.allows(trial.file, trial.candidate.line, fault[0])
 
     def list_most() -> Iterator[tuple[Trial, Texts]]:
+        yield from ((trial, bench.files.apply(texts, trial)) for trial in first)
         every = list_texts(bench.files, scope, texts, raises=not before.ran)
-        return islice(_list_with(given, every, bench, texts), start, most)
+        yield from islice((one for one in every if may_be_made(one[0])), start, most)
 
     patience = BUDGETS["fix"].limit_run(bench.seconds)
     answers = try_in_order(list_most, work, bench.use_one_thread, patience)
     yield from ((start + number, answer) for number, answer in answers)
-
-
-def _list_with(
-    known: Trial | None, rest: Iterable[tuple[Trial, Texts]], bench: Bench, texts: Texts
-) -> Iterator[tuple[Trial, Texts]]:
-    """Yield the candidates of `rest`, and `known` before all that the reference does not say.
-
-    If the reference says it, it comes first. A port that is made anew allows more than the live
-    one in which `known` was found.
-    """
-    for trial, made in rest:
-        if known is not None and (known.candidate.kind in SAID or trial.candidate.kind not in SAID):
-            yield known, bench.files.apply(texts, known)
-            known = None
-        yield trial, made
-    if known is not None:
-        yield known, bench.files.apply(texts, known)
 
 
 def _count_added(bench: Bench, texts: Texts, trial: Trial) -> int:
@@ -358,7 +351,8 @@ def _holds(bench: Bench, texts: Texts, trial: Trial, fault: Fault, seen: Iterabl
     """Tell whether a fault is gone on further batches too: an edit that fits the given one is none."""
     made = bench.files.apply(texts, trial)
     outcomes = (bench.judge(made, inputs) for inputs in seen)
-    return all(outcome.ran and fault not in outcome.faults for outcome in outcomes)
+    stage = STAGES.index(fault[0])
+    return all(outcome.runs_past(stage) and fault not in outcome.faults for outcome in outcomes)
 
 
 def _make_trial(bench: Bench, texts: Texts, edit: Suggestion) -> Trial:

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from benchmarks.fixing import stands_in_source, takes_plant_out
-from reprod_align.mending.result import Mend
+from benchmarks.fixing import is_of_port, stands_in_source
 from tests.pairs.families import CASES
 
 import pytest
@@ -52,13 +51,11 @@ def test_in_the_suite_only_what_a_layer_runs_is_the_port(
     path.parent.mkdir(parents=True)
     path.write_text(TEXT)
     number = TEXT[: TEXT.index(line) + len(line) - 1].count("\n") + 1
-    edit = Mend("name", str(path), number, "a", "b", stage, "net", "", 1.0)
-    assert takes_plant_out(edit) is planted
+    assert is_of_port(str(path), number, stage) is not planted
 
 
 def test_what_builds_the_zoo_is_no_port() -> None:
-    edit = Mend("name", "/somewhere/examples/zoo/pair.py", 1, "a", "b", "forward", "net", "", 1.0)
-    assert takes_plant_out(edit)
+    assert not is_of_port("/somewhere/examples/zoo/pair.py", 1, "forward")
 
 
 @pytest.mark.parametrize(

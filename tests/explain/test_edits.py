@@ -150,7 +150,7 @@ def test_only_a_condition_is_made_of_booleans() -> None:
 
 
 def test_each_kind_has_a_case() -> None:
-    assert {case[3] for case in CASES.values()} | {"definition"} == set(ROWS)
+    assert {case[3] for case in CASES.values()} | {"definition", "run"} == set(ROWS)
 
 
 def test_a_variable_of_the_references_is_defined_where_the_reference_defines_it() -> None:

@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 
 from reprod_align.explain.code import Code
-from reprod_align.explain.edits import Site
+from reprod_align.explain.edits import Site, list_candidates
 from reprod_align.explain.executed import LAMBDA
 from reprod_align.explain.scope import (
     Donor,
@@ -263,3 +263,107 @@ def test_a_function_of_the_port_is_no_donor_of_its_own() -> None:
 def test_settings_that_the_reference_reads_and_switches_are_known() -> None:
     assert set(sites_of("__init__")[0].fields["config"]) == {"width", "inner_width"}
     assert sites_of("forward")[0].switches == ["full"]
+
+
+def site_of(reference: str, port: str, children: dict[str, str] | None = None) -> Site:
+    """Return the first statement of a function of the port, beside the reference's."""
+    donor, code = Donor(Code(reference).tree.body[0], {"torch": "torch"}), Code(port)
+    scope = Scope([], ("", 0), {}, [], children=children or {})
+    return list_sites(scope, Region("port.py", "run", [donor]), code)[0]
+
+
+def test_a_parameter_by_another_name_is_known_by_its_place() -> None:
+    site = site_of(
+        "def forward(self, wide, residual):\n    return self.norm(self.dense(wide) + residual)\n",
+        "def run(self, context, residual):\n    return self.norm(self.dense(context)) + residual\n",
+    )
+    assert ast_text(site.donor) == "return self.norm(self.dense(context) + residual)"
+
+
+def test_a_child_that_the_port_leaves_out_keeps_its_name() -> None:
+    site = site_of(
+        "def forward(self, x):\n    return x + self.down(self.act(self.up(x)))\n",
+        "def run(self, x):\n    return x + self.down(self.up(x))\n",
+        {"self.up": "self.up", "self.act": "self.act", "self.down": "self.down"},
+    )
+    assert ast_text(site.donor) == "return x + self.down(self.act(self.up(x)))"
+
+
+def test_several_statements_stand_for_one() -> None:
+    reference = "def forward(self, x):\n    x = x + self.a(x)\n    return x + self.b(x)\n"
+    port = "def run(self, x):\n    return x + self.a(x) + self.b(x)\n"
+    site = site_of(reference, port)
+    made = [site.code.splice([one.edit]) for one in list_candidates(site, ["run"])]
+    assert made == [reference.replace("forward", "run")]
+    one = site_of(reference, made[0].replace("self.b(x)", "self.a(x)"))
+    assert not one.runs  # a statement for a statement is the row "reference"
+
+
+MIXED = """
+import paddle, torch
+
+def double(x):
+    return x * 2
+
+def idle(x):
+    return x * 4
+
+class Torch(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+        self.b.weight = self.a.weight
+
+    def forward(self, x):
+        return self.b(double(self.a(x)))
+
+def scale(x, by):
+    return x * by
+
+def same(x):
+    return x
+
+def apart(x):
+    return paddle.tanh(x)
+
+def twice(x):
+    return scale(same(x), 3)
+
+class Port(paddle.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = paddle.nn.Linear(4, 4), paddle.nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.b(twice(self.a(x)))
+
+def torch_model():
+    return Torch()
+
+def paddle_model():
+    return Port()
+
+def inputs():
+    return (torch.rand(3, 4).numpy(),)
+"""
+
+
+def test_what_the_place_calls_is_searched_with_it_and_no_helper_of_the_port_is_a_donor(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "pair_mixed.py"
+    path.write_text(MIXED)
+    with open_bench(path) as bench:
+        report, ran = bench.judge_fully({}, tries_edits=False), bench.watch({})
+        found = next(one for one in report.findings if one.stage == "forward")
+        port, sources = bench.make_port(), Sources()
+        scope = find_scope(found, bench.reference, port, report.pairs, sources, ran)
+        blind = find_scope(found, bench.reference, port, report.pairs, sources)
+    regions = {one.name: one for one in scope.regions}
+    assert [regions[name].level for name in ("twice", "same", "Port.forward")] == [0, 0, 0]
+    known = {one.function.name for region in blind.regions for one in region.donors}
+    assert "double" in known and "apart" not in known
+    donors = {one.function.name for one in regions["Port.forward"].donors}
+    assert "double" in donors and not donors & {"idle", "twice", "scale"}
+    tie = scope.ties[str(path), "Port.__init__"]
+    assert tie == ("self.b.weight", "self.a.weight")  # though the finding is another one

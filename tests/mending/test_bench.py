@@ -80,6 +80,14 @@ def test_progress_is_a_fault_that_is_gone_and_none_that_is_new() -> None:
     assert not Outcome(error="it raises").mends(before, NORM)
 
 
+def test_an_edit_mends_though_the_port_raises_at_a_later_stage_then() -> None:
+    raises = ("backward", "the model", "the Paddle backward pass raises ValueError")
+    hidden = Outcome(False, False, {raises: float("inf")})
+    assert hidden.mends(outcome(MODEL), MODEL)
+    assert not hidden.mends(Outcome(False, True, {raises: 1.0, NORM: 0.1}), raises)
+    assert not Outcome(False, False, {LATER: float("inf")}).mends(outcome(MODEL), MODEL)
+
+
 def test_a_call_too_many_mends_nothing(tmp_path: Path) -> None:
     """Its module's calls stand for none of PyTorch's then, and what differs there is not seen."""
     path = write_pair(tmp_path, "an axis")

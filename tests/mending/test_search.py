@@ -130,6 +130,36 @@ def test_of_a_port_that_raises_only_what_runs_is_judged(tmp_path: Path) -> None:
         assert not probe.may_mend({str(path): right.replace("axis=-2", "axis=7")})
 
 
+SAME = """    class Same(paddle.autograd.PyLayer):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad, None
+
+"""
+
+
+def test_of_a_port_that_raises_in_its_backward_pass_only_what_runs_is_judged(
+    tmp_path: Path,
+) -> None:
+    path = write_pair(tmp_path)
+    start, _, end = path.read_text().partition("    class Net(nn.Layer):")
+    path.write_text(
+        f"{start}{SAME}    class Net(nn.Layer):{end.replace('(scores, axis', '(Same.apply(scores), axis')}"
+    )
+    with open_bench(path) as bench:
+        text = bench.files.read(str(path), {})
+        before = bench.judge({})
+        (fault,) = before.faults
+        probe = make_probe(bench, {}, fault, before)
+        assert fault[0] == "backward" and isinstance(probe, RunProbe) and probe.training
+        assert probe.may_mend({str(path): text.replace("grad, None", "grad")})
+        assert not probe.may_mend({str(path): text.replace("grad, None", "None, grad")})
+
+
 def test_of_a_tie_that_is_missing_only_what_makes_another_port_is_judged(tmp_path: Path) -> None:
     path = write_pair(tmp_path)
     fault = ("weights", "proj.weight", "")
