@@ -222,7 +222,8 @@ def _find_ties(
     """
     tensors, shared = port.describe().tensors, dict[Any, list[str]]()
     for one in reference.describe().tensors.values():
-        name = f"{modules.get(parent(one.name), '')}.{last_part(one.name)}".lstrip(".")
+        path = parent(one.name)  # a module that is no counterpart may have the same name
+        name = f"{modules.get(path, path)}.{last_part(one.name)}".lstrip(".")
         if name in tensors:
             shared.setdefault(one.tie, []).append(name)
     pairs = [(name, names[0]) for names in shared.values() for name in names[1:]]
@@ -667,7 +668,9 @@ def _list_runs(
     if len(theirs) < len([one for one in donor.body if not isinstance(one, ast.Expr)]):
         return {}  # what holds others, such as `with`, is not in the port's words
     own = [one for one in function.body if not is_text(one)]
-    matcher = SequenceMatcher(None, [*map(ast.dump, own)], [*map(ast.dump, theirs)], autojunk=False)
+    matcher = SequenceMatcher(
+        None, *([*map(ast.unparse, of)] for of in (own, theirs)), autojunk=False
+    )
     changed = [code[1:] for code in matcher.get_opcodes() if code[0] != "equal"]
     found: dict[Any, list[tuple[Any, Sequence[Any]]]] = {}
     hulls = [(changed[0][0], changed[-1][1], changed[0][2], changed[-1][3])] if changed else []

@@ -3,7 +3,7 @@
 import math
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from types import FunctionType
@@ -160,9 +160,10 @@ class Outcome:
         found = [STAGES.index(fault[0]) for fault in self.faults]
         return min(found, default=len(STAGES))
 
-    def runs_past(self, stage: int) -> bool:
-        """Tell whether the port runs, or raises at a later stage than this one, which it gets past."""
-        return self.ran or (bool(self.faults) and self.stage > stage)
+    def runs_past(self, stages: Iterable[str]) -> bool:
+        """Tell whether the port runs, or raises at a later stage than these, behind its forward pass."""
+        last = max(map(STAGES.index, ("forward", *stages)))
+        return self.ran or (bool(self.faults) and self.stage > last)
 
     def mends(
         self,
@@ -213,7 +214,8 @@ class Outcome:
 
     def _keeps(self, before: "Outcome", mended: Collection[Fault]) -> bool:
         """Tell whether the port runs, calls and returns what it did, and no mended fault is back."""
-        if not self.runs_past(before.stage) or any(one in self.faults for one in mended):
+        judged = (fault[0] for fault in before.faults)
+        if not self.runs_past(judged) or any(one in self.faults for one in mended):
             return False
         if self.called and before.called - self.called:
             return False

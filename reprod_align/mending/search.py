@@ -35,7 +35,7 @@ from reprod_align.mending.bench import Bench, Fault, Outcome
 from reprod_align.model.backward import Projection
 from reprod_align.model.side import Inputs, ModelFailure, ModelInfo
 from reprod_align.randomness import KeyedDraws
-from reprod_align.report import STAGES, Suggestion
+from reprod_align.report import Suggestion
 
 Known = Mapping[tuple[object, ...], float]
 """what differs -> how far float32 inside may leave it apart when it is gone"""
@@ -351,8 +351,7 @@ def _holds(bench: Bench, texts: Texts, trial: Trial, fault: Fault, seen: Iterabl
     """Tell whether a fault is gone on further batches too: an edit that fits the given one is none."""
     made = bench.files.apply(texts, trial)
     outcomes = (bench.judge(made, inputs) for inputs in seen)
-    stage = STAGES.index(fault[0])
-    return all(outcome.runs_past(stage) and fault not in outcome.faults for outcome in outcomes)
+    return all(outcome.runs_past(fault[:1]) and fault not in outcome.faults for outcome in outcomes)
 
 
 def _make_trial(bench: Bench, texts: Texts, edit: Suggestion) -> Trial:

@@ -86,6 +86,8 @@ def test_an_edit_mends_though_the_port_raises_at_a_later_stage_then() -> None:
     assert hidden.mends(outcome(MODEL), MODEL)
     assert not hidden.mends(Outcome(False, True, {raises: 1.0, NORM: 0.1}), raises)
     assert not Outcome(False, False, {LATER: float("inf")}).mends(outcome(MODEL), MODEL)
+    idle = ("weights", "head.weight", "")  # taken out, it is missed where the port calls it
+    assert not Outcome(False, False, {LATER: float("inf")}).mends(outcome(idle), idle)
 
 
 def test_a_call_too_many_mends_nothing(tmp_path: Path) -> None:
