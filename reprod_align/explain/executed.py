@@ -68,13 +68,13 @@ def note_functions(run: Callable[[], object]) -> Ran:
         sides.setdefault(code, set()).add(_find_side(frame))
         above = frame.f_back.f_code if frame.f_back is not None else None
         if above is not None and _is_users(above.co_filename):
-            calls.setdefault(_name(above), {})[_name(code)] = None
+            calls.setdefault(name_function(above), {})[name_function(code)] = None
         return lines.setdefault(code, set())
 
     _trace(enter, run)
     ours = {code for code, found in sides.items() if str(REFERENCE) in found}
-    shared = {_name(code) for code in ours}
-    port = sorted((code for code in sides if _name(code) not in shared),
+    shared = {name_function(code) for code in ours}
+    port = sorted((code for code in sides if name_function(code) not in shared),
                   key=lambda code: str(PORT) not in sides[code])  # fmt: skip
     taken: dict[str, set[int]] = {}
     names: dict[str, set[str]] = {}
@@ -84,8 +84,8 @@ def note_functions(run: Callable[[], object]) -> Ran:
     for code in ours:
         names.get(code.co_filename, set()).difference_update(code.co_names)
     return Ran(
-        list(dict.fromkeys(map(_name, port))),
-        list(dict.fromkeys(map(_name, ours))),
+        list(dict.fromkeys(map(name_function, port))),
+        list(dict.fromkeys(map(name_function, ours))),
         {file: frozenset(found) for file, found in taken.items()},
         {file: frozenset(found) for file, found in names.items()},
         calls,
@@ -140,7 +140,8 @@ def _is_users(file: str) -> bool:
     return not Path(file).is_relative_to(Path(__file__).parents[1])
 
 
-def _name(code: CodeType) -> Function:
+def name_function(code: CodeType) -> Function:
+    """Return the file and the qualified name of the function that a code is of, or lies in."""
     parts = [part for part in code.co_qualname.split(".") if part != "<locals>"]
     while parts and parts[-1] in _INSIDE:
         parts.pop()

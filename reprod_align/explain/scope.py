@@ -27,7 +27,7 @@ from reprod_align.explain.donor import (
     translate_by_table,
 )
 from reprod_align.explain.edits import Site, value_of
-from reprod_align.explain.executed import LAMBDA, MODULE, Ran
+from reprod_align.explain.executed import LAMBDA, MODULE, Ran, name_function
 from reprod_align.model.local import find_local
 from reprod_align.model.settings import ModuleSettings
 from reprod_align.model.side import ModelInfo, Side
@@ -384,9 +384,9 @@ def _list_forwards(
 ) -> Iterator[Region]:
     """Yield what runs as `forward` of a module and of those around it: a class may take it from elsewhere."""
     for level, (_, file, made) in enumerate(_find_forwards(side, path)):
-        code = sources.code(file)
-        if code is not None and find_named(code, made.co_qualname) is not None:
-            yield Region(file, made.co_qualname, donors, min(level, _LEVELS - 1))
+        code, (_, name) = sources.code(file), name_function(made)
+        if code is not None and find_named(code, name) is not None:
+            yield Region(file, name, donors, min(level, _LEVELS - 1))
 
 
 def find_owner(side: Side, path: str, file: str, line: int) -> str | None:
@@ -668,9 +668,8 @@ def _list_runs(
     if len(theirs) < len([one for one in donor.body if not isinstance(one, ast.Expr)]):
         return {}  # what holds others, such as `with`, is not in the port's words
     own = [one for one in function.body if not is_text(one)]
-    matcher = SequenceMatcher(
-        None, *([*map(ast.unparse, of)] for of in (own, theirs)), autojunk=False
-    )
+    before, after = ([*map(ast.unparse, of)] for of in (own, theirs))
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
     changed = [code[1:] for code in matcher.get_opcodes() if code[0] != "equal"]
     found: dict[Any, list[tuple[Any, Sequence[Any]]]] = {}
     hulls = [(changed[0][0], changed[-1][1], changed[0][2], changed[-1][3])] if changed else []

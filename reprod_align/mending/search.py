@@ -212,7 +212,8 @@ class Search:
 
 WIDE = 250
 """the likeliest edits: of the statements nearest to a finding, and what PyTorch says"""
-_MORE = 120  # runs after an edit that mends a fault and uncovers another: one may mend it alone
+_MORE = 120
+"""runs after an edit that mends a fault and uncovers another, or with which the backward pass raises"""
 _MORE_IN_TRAIN = 400
 """runs after an edit with which eval mode agrees and train mode does not: a summand behind a dropout"""
 
@@ -257,10 +258,11 @@ def find_edit(
             if outcome.mends(before, fault, mended) and _holds(bench, texts, trial, fault, seen):
                 # train mode was not judged before: what differs there may be this edit's doing
                 judged = not outcome.agrees_in_eval or before.agrees_in_eval
-                if outcome.passed or judged or not outcome.ran:
+                if outcome.passed or (judged and outcome.ran):
                     return Search(trial, number + 1 - start, spent)
                 if first is None:
-                    first, last = trial, min(last, number + _MORE_IN_TRAIN)
+                    more = _MORE_IN_TRAIN if outcome.ran else _MORE
+                    first, last = trial, min(last, number + more)
             uncovered = len(outcome.faults)
             if uncovered < fewest and outcome.mends(before, fault, mended, uncovers=True):
                 other, last = trial, min(last, number + _MORE)

@@ -2,6 +2,7 @@
 
 import gc
 import math
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -66,6 +67,10 @@ def test_an_edit_with_which_train_mode_agrees_too_goes_first(
     before = Outcome(False, True, {fault: 0.1})
     assert find(answers).found == trials[1]
     assert find(answers[:1]).found == trials[0]
+    raises = Outcome(False, False, {("backward", "net", "raises"): 1.0}, agrees_in_eval=True)
+    before = replace(before, agrees_in_eval=True)
+    assert find([(trials[0], raises, 0.0), answers[1]]).found == trials[1]
+    assert find([(trials[0], raises, 0.0)]).found == trials[0]
 
 
 def test_an_edit_that_gives_weights_another_shape_is_judged(
