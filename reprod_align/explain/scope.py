@@ -86,6 +86,8 @@ class Scope:
     """the port's names of those modules -> what their `forward` takes"""
     dropouts: Sequence[str] = ()
     """dropouts in stock layers of the port, for which PyTorch has none"""
+    hands_mask: bool = False
+    """whether a mask, or an index, is what differs there: it may come from any function"""
 
     def ran(self, file: str, statement: Any) -> bool:
         """Tell whether a statement of a file ran, as far as that is known."""
@@ -170,7 +172,17 @@ def find_scope(
     children, takes = _name_children(other, modules), _list_parameters(port, path)
     dropouts = [*_list_stock_dropouts(port, lone)]
     return Scope(
-        ordered, theirs, settings, numbers, lines, has_own, ties, children, takes, dropouts
+        ordered,
+        theirs,
+        settings,
+        numbers,
+        lines,
+        has_own,
+        ties,
+        children,
+        takes,
+        dropouts,
+        finding.kind == "mask" or "mask" in finding.evidence,
     )
 
 

@@ -83,17 +83,26 @@ def forward(x, mask):
 
 
 def list_called(
-    tmp_path: Path, is_sure: bool = False, lines: Collection[int] | None = None
+    tmp_path: Path,
+    is_sure: bool = False,
+    lines: Collection[int] | None = None,
+    masked: bool = False,
 ) -> list[tuple[str, int, str]]:
     """Return the kind, the line and the text of what is tried for a finding at line 5, where `mix` is."""
     path = tmp_path / "port.py"
     path.write_text(CALLED)
     regions = [Region(str(path), name) for name in ("mix", "forward")]
-    scope = Scope(regions, (str(path), 5), {}, [], None if lines is None else {str(path): lines})
+    ran = None if lines is None else {str(path): lines}
+    scope = Scope(regions, (str(path), 5), {}, [], ran, hands_mask=masked)
     made = list_texts(Files(), scope, {}, is_sure=is_sure)
     return [
         (trial.candidate.kind, trial.candidate.line, trial.candidate.after) for trial, _ in made
     ]
+
+
+def test_what_makes_masks_comes_first_where_a_mask_differs(tmp_path: Path) -> None:
+    turned = ("mask-sense", 11, "1 - x")
+    assert list_called(tmp_path, masked=True).index(turned) < list_called(tmp_path).index(turned)
 
 
 def test_the_calls_of_the_function_at_fault_are_near_it(tmp_path: Path) -> None:
