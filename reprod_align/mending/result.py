@@ -76,6 +76,8 @@ class Mended:
     """file -> its mended text"""
     has_source: bool = True
     """whether there was any source to edit"""
+    lacking: tuple[str, ...] = ()
+    """parameters of PyTorch's of layers that the port is left without: no edit writes one"""
     tried: int = 0
     """how many edits were tried"""
 
@@ -99,6 +101,12 @@ class Mended:
             lines += [
                 "",
                 "the port has no source that can be edited there: it is compiled, or made by exec",
+            ]
+        if self.lacking:
+            named = shorten(self.lacking, _NAMED)
+            lines += [
+                "",
+                f"the port lacks layers that PyTorch has, and no layer is written: {named}",
             ]
         if self.left:
             tried = f" ({count(self.tried, 'edit was', 'edits were')} tried)" if self.tried else ""

@@ -14,7 +14,7 @@ from reprod_align.mending.mend import mend_port
 from reprod_align.mending.result import Mended
 from reprod_align.mending.search import Search
 from reprod_align.pair.file import PairFile, open_file
-from tests.mending.pairs import FAULTS, LAYERS, PAIR, SETTINGS, write_pair
+from tests.mending.pairs import FAULTS, LAYERS, PAIR, SETTINGS, open_bench, write_pair
 
 import pytest
 
@@ -106,3 +106,19 @@ def test_code_without_a_file_is_left_and_said(tmp_path: Path) -> None:
     found = mend(path)
     assert not found.passed and found.edits == () and found.left
     assert "no source that can be edited" in found.summary()
+
+
+def test_a_layer_that_the_port_lacks_is_said_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_pair(tmp_path)
+    text = path.read_text().replace("self.out(mixed)", "self.more(self.out(mixed))")
+    made = "self.out = nn.Linear(6, 6)"
+    path.write_text(text.replace(made, f"{made}\n            self.more = nn.Linear(6, 6)"))
+    nothing = Search(None, 1, 0.0)
+    for name in ("find_edit", "find_step"):
+        monkeypatch.setattr(f"reprod_align.mending.mend.{name}", lambda *given, **limits: nothing)
+    with open_bench(path) as bench:
+        mended = mend_port(bench.pair, bench.make_port)
+    assert mended.lacking == ("more.weight",)
+    assert "no layer is written: more.weight" in mended.summary()
