@@ -112,14 +112,14 @@ def mend_port(
     edits = tuple(replace(one, level=proof.level) for one in course.mends)
     patch = make_patch(bench.files.loaded, course.texts, Path.cwd())
     left = () if proof.report.passed else tuple(proof.report.findings)
-    lacking = tuple(one.torch_name for one in left if _is_of_lacking_layer(one, reference, port))
+    lacking = tuple(one.torch_name for one in left if _is_of_lacking_layer(one, bench))
     texts, has_source = course.texts, course.has_source
     return Mended(first, edits, patch, proof, left, texts, has_source, lacking, course.tried)
 
 
-def _is_of_lacking_layer(finding: Finding, reference: LocalSide, port: LocalSide) -> bool:
+def _is_of_lacking_layer(finding: Finding, bench: Bench) -> bool:
     """Tell whether a finding is about a parameter, but for a bias, that the port has nowhere."""
-    theirs, ours = reference.describe().tensors, port.describe().tensors
+    theirs, ours = (side.describe().tensors for side in (bench.reference, bench.pair.port))
     unpaired = finding.torch_name in theirs and finding.paddle_name not in ours
     return (
         finding.kind == "parameter-unpaired"
