@@ -38,7 +38,8 @@ from reprod_align.porting.calls.names import Scope, find_object
 from reprod_align.porting.calls.rewriting import write_names_in_full
 from reprod_align.porting.calls.training import write_trainings
 from reprod_align.porting.gathering.gather import NOT_PORTED, Gathered, gather
-from reprod_align.porting.gathering.reading import list_executed
+from reprod_align.porting.gathering.modules import Module
+from reprod_align.porting.gathering.reading import Executed, list_executed
 from reprod_align.porting.loop import FAITHFUL, Attempt, Course, mend
 from reprod_align.porting.nesting import flatten_inputs
 from reprod_align.porting.paconvert import Style, find_converter, make_draft, write_plainly
@@ -92,11 +93,16 @@ def port(source: Source, inputs: Any, target: Path, style: Style = "paddle") -> 
     check_inputs(inputs)
     source = replace(source, arrange=arrange)
     tell("gathering what runs")
+    with suppress(Exception):  # it is said where it runs
+        source.make_model()  # what is imported while a model is built is not part of it
     executed = list_executed(lambda: _run_reference(source, inputs))
     needed: list[str] = []
     with TemporaryDirectory() as folder:
         while True:
-            gathered = gather(source, executed, lambda text: rehearse(source, inputs, text), needed)
+            gathered = gather(
+                source, executed, lambda text: rehearse(source, inputs, text), needed,
+                lambda module: _watch_rewritten(source, inputs, module, executed),
+            )  # fmt: skip
             work = Path(folder, str(len(needed)))
             called, gathered = write_call(source, gathered)
             course, draft, bench = _make_course(called, inputs, gathered, style, work)
@@ -231,6 +237,17 @@ def _describe_calls(draft: Draft) -> list[str]:
     if draft.failure:
         remarks.append(f"the gathered file does not run by itself: {draft.failure}")
     return remarks
+
+
+def _watch_rewritten(source: Source, inputs: Inputs, module: Module, before: Executed) -> Executed:
+    """Return what PyTorch's model calls in a file with classes in place of factories; before: with them."""
+    try:
+        sys.modules[source.name] = module.execute()
+        return list_executed(lambda: _run_reference(source, inputs))
+    except (Exception, SystemExit):  # the class is not made as it was written
+        return before
+    finally:
+        sys.modules[source.name] = source.module
 
 
 def _run_reference(source: Source, inputs: Inputs) -> None:

@@ -225,6 +225,107 @@ def test_what_runs_on_import_comes_along_and_registers_stay_behind(
     assert "from typing import Optional" in made.text  # an annotation alone reads it
 
 
+BY_FACTORY = {
+    "__init__.py": "",
+    "sizes.py": """
+from dataclasses import dataclass
+
+@dataclass
+class Sizes:
+    kind: str
+    width: int
+    fast: bool = False
+""",
+    "steps.py": "def take_slowly(x):\n    return x + x\n",
+    "kinds.py": """
+from torch import nn
+from .steps import take_slowly
+
+class Doubled(nn.Module):
+    def __init__(self, sizes, bias=True):
+        super().__init__()
+        self.layer, self.sizes = nn.Linear(sizes.width, 2, bias), sizes
+
+    def forward(self, x):
+        return 2 * self.layer(x) if self.sizes.fast else take_slowly(self.layer(x))
+""",
+    "choice.py": """
+import importlib
+from dataclasses import replace
+
+class Chosen:
+    @classmethod
+    def make(cls, sizes, hint="", **rest):
+        home = importlib.import_module(f"{__package__}.kinds")
+        return getattr(home, sizes.kind)(replace(sizes, fast=True), **rest)
+""",
+    "net.py": """
+from torch import nn
+from .choice import Chosen
+from .sizes import Sizes
+
+class Net(nn.Module):
+    def __init__(self, kind="Doubled"):
+        super().__init__()
+        sizes = Sizes(kind, 4)
+        self.part = Chosen.make(
+            sizes,
+            hint="of no account")
+        self.last = nn.Linear(2, 1)
+
+    def forward(self, x):
+        return self.last(self.part(x))
+""",
+}
+
+
+def test_a_class_that_a_factory_chooses_is_written_in_its_place(write_source: WriteSource) -> None:
+    source = write_source(BY_FACTORY)
+    inputs = (torch.ones(1, 4).numpy(),)
+
+    def watch(net: type) -> reading.Executed:
+        return reading.list_executed(lambda: net()(torch.ones(1, 4)))
+
+    made = gather.gather(
+        source, watch(source.module.Net), lambda text: draft.rehearse(source, inputs, text), (),
+        lambda module: watch(module.execute().Net),
+    )  # fmt: skip
+    assert draft.rehearse(source, inputs, made.text) == ""
+    assert "self.part = Doubled(sizes" in made.text and "class Doubled(nn.Module)" in made.text
+    assert "Chosen" not in made.text and "importlib" not in made.text
+    assert "def take_slowly" in made.text  # which the factory's own copy did without
+
+
+def test_a_layer_of_a_class_that_stays_imported_is_said(write_source: WriteSource) -> None:
+    source = write_source(BY_FACTORY)
+    package = source.name.rpartition(".")[0]
+    text = f"from {package}.choice import Chosen\nfrom {package}.sizes import Sizes\n"
+    text += "import torch\n\ndef Net():\n    part = Chosen.make(Sizes('Doubled', 4))\n"
+    text += "    return torch.nn.Sequential(part)\n"
+    said = draft.rehearse(source, (torch.ones(1, 4).numpy(),), text)
+    assert said == f"a layer of {package}.kinds.Doubled is made by what stays imported"
+
+
+def test_a_name_of_a_comprehension_s_own_is_another_s_elsewhere() -> None:
+    text = "def f():\n    import m as one\n    a = [one for one in found]\n    return one.Kind, a\n"
+    reads = reading.list_reads(ast.parse(text).body[0], lambda node: True)
+    assert reads.later == {"one.Kind", "found"}
+
+
+def test_of_two_imports_of_one_name_each_has_its_own(write_source: WriteSource) -> None:
+    log = {"sizes.py": "class logging:\n    level = 2\n"}
+    layers = "import torch\nimport logging\n\nclass Part(torch.nn.Module):\n"
+    layers += "    def forward(self, x):\n        logging.getLogger('part')\n        return x\n"
+    net = "from torch import nn\nfrom .layers import Part\nfrom .sizes import logging\n\n"
+    net += "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    net += "        self.part, self.layer = Part(), nn.Linear(4, logging.level)\n\n"
+    net += "    def forward(self, x):\n        return self.layer(self.part(x))\n"
+    made = gathered(write_source({**log, "layers.py": layers, "net.py": net}))
+    assert "import logging as logging_2" in made.text
+    exec(compile(made.text, "alone.py", "exec", dont_inherit=True), names := {})
+    names["Net"]()(torch.ones(1, 4))  # type: ignore[operator]
+
+
 def test_a_file_that_needs_no_neighbour_is_taken_whole(write_source: WriteSource) -> None:
     net = "import torch\nfrom .sizes import ONE, TWO as two\n\nclass Net:\n    pass  # kept\n"
     source = write_source({"sizes.py": "TWO = 2\nONE = 1\n", "net.py": net})

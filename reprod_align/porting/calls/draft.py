@@ -23,6 +23,7 @@ from reprod_align.porting.calls.record import CallRecorder, load_noted, number_n
 from reprod_align.porting.calls.training import Training
 from reprod_align.porting.calls.trial import find_inplace, note_runs
 from reprod_align.porting.calls.write import write_paddle
+from reprod_align.porting.gathering.modules import describe_foreign, list_foreign
 from reprod_align.porting.script import TorchScript, watch_script
 from reprod_align.porting.source import Source
 from reprod_align.randomness import KeyedDraws
@@ -91,15 +92,25 @@ def write_drafts(source: Source, inputs: Inputs, text: str) -> Iterator[Draft]:
 
 
 def rehearse(source: Source, inputs: Inputs, text: str) -> str:
-    """Import a gathered file, build its model and run it; return the error, "" without one."""
+    """Import a gathered file, build its model and run it; return the error, "" without one.
+
+    A layer whose class is neither in the file nor PyTorch's is one: the port would hold it as it is.
+    """
 
     def load(name: str, path: Path) -> None:
         module = types.ModuleType(name)
         module.__file__ = str(path)
         sys.modules[name] = module
         exec(compile(text, str(path), "exec", dont_inherit=True), vars(module))
+        names.append(name)
 
-    return _run(load, text, source, inputs)
+    def note(model: Any) -> None:
+        foreign.extend(map(describe_foreign, list_foreign(model, names[-1])))
+
+    names: list[str] = []
+    foreign: list[str] = []
+    error = _run(load, text, source, inputs, note)
+    return error or next(iter(foreign), "")
 
 
 def _record(code: Code, source: Source, inputs: Inputs) -> tuple[CallRecorder, str]:

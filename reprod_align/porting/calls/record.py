@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -141,6 +142,8 @@ class CallRecorder:
 
     def _note_function(self, function: Any, arguments: tuple[Any, ...]) -> None:
         """Note what a custom function is applied to."""
+        while isinstance(function, partial):
+            arguments, function = (*function.args, *arguments), function.func
         owner, custom = getattr(function, "__self__", None), self._torch.autograd.Function
         if isinstance(owner, type) and issubclass(owner, custom) and function.__name__ == "apply":
             calls = self.functions.setdefault(owner.__name__, [])

@@ -15,6 +15,7 @@ from reprod_align.porting.gathering.modules import (
     Import,
     Library,
     Module,
+    describe_foreign,
     find_first_line,
     list_idle,
     write_import,
@@ -55,13 +56,15 @@ def gather(
     executed: Executed,
     rehearse: Callable[[str], str] = lambda text: "",
     needed: Sequence[str] = (),
+    watch: Callable[[Module], Executed] = lambda module: Executed(),
 ) -> Gathered:
     """Return the source file, made independent of the PyTorch code of its package.
 
     A file that needs none of it is taken whole; else what the call reaches. executed: the functions
     that building and running the model calls. rehearse: imports a gathered text, builds its model and runs
     it, and returns the error: a function that it needs, on import above all, is taken too. needed: such
-    errors of the port, which takes another way than PyTorch's model where a type is asked for.
+    errors of the port, which takes another way than PyTorch's model where a type is asked for. watch: returns
+    what building and running the model calls in the source with classes in place of its factories.
     """
     library = Library(executed)
     module = library.open(source.name)
@@ -71,18 +74,34 @@ def gather(
         library.find_home(one) or library.find_module(one) for one in module.imports.values()
     ):
         return Gathered(write_whole(module))
-    work = _Gatherer(library, executed)
     calls = f"{source.call}, {source.script.call}" if source.script else source.call
-    for name in sorted(read_names(ast.parse(calls))):
-        work.require(module, name)
-    work.require_what_ran()
-    for error in needed:
-        work.take(error)
-    made = work.finish(module)
+    work = None
+    inherited = [one for one in executed.made if one.is_inherited]
+    library.replace_factory(inherited, module.name, lambda name, _: name == source.name)
     for _ in range(_ROUNDS):
-        if not work.take(rehearse(made.text)):
-            break
+        if work is None:
+            module = library.open(source.name) or module
+            if module.added:  # the classes themselves may take another way than their factories
+                library.forget(watch(module))
+            work = _Gatherer(library)
+            for name in sorted(read_names(ast.parse(calls))):
+                work.require(module, name)
+            work.require_what_ran()
+            for error in needed:
+                work.take(error)
         made = work.finish(module)
+        error = rehearse(made.text)
+        foreign = [one for one in library.executed.made if error == describe_foreign(one.kind)]
+        if library.replace_factory(foreign, module.name, work.holds):
+            work = None
+        elif not work.take(error):
+            lacking = [] if not error else [
+                one for one in library.executed.made
+                if (one.kind.__module__, one.kind.__name__) not in work.pieces
+            ]  # fmt: skip
+            if not library.replace_factory(lacking, module.name, work.holds):
+                break
+            work = None
     return made
 
 
@@ -119,8 +138,8 @@ class _Piece:
 class _Gatherer:
     """Follows names from definition to definition."""
 
-    def __init__(self, library: Library, executed: Executed) -> None:
-        self.library, self.executed = library, executed
+    def __init__(self, library: Library) -> None:
+        self.library, self.executed = library, library.executed
         self.pieces: dict[_Key, _Piece] = {}
         self.imports: dict[_Key, Import] = {}
         self.left_out: dict[int, Function] = {}
@@ -132,6 +151,14 @@ class _Gatherer:
         """modules in which something is looked up by its name"""
         self.idle: dict[int, tuple[_Key, ast.expr]] = {}
         """decorators that return what they are given, for what their registry is not in the file"""
+
+    def holds(self, module: str, line: int) -> bool:
+        """Tell whether a line of a module is in the file."""
+        return any(
+            key[0] == module and find_first_line(one) <= line <= (one.end_lineno or 0)
+            for key, piece in self.pieces.items()
+            for one in piece.definition.statements
+        )
 
     def require(self, module: Module, name: str, whole: bool = False) -> _Key | None:
         """Take a name that a module reads, and what it needs; None for a builtin or a local name."""
@@ -164,15 +191,15 @@ class _Gatherer:
 
     def _take_annotated(self, error: str) -> bool:
         """Take a name that is not defined, of the modules whose annotations read it."""
-        missing = _MISSING.search(error)
-        before = len(self.imports) + len(self.pieces)
+        missing, found = _MISSING.search(error), False
         for piece in list(self.pieces.values()) if missing else ():
             module, name = piece.definition.module, missing[1] if missing else ""
             read = (node for part in piece.definition.statements for node in ast.walk(part))
             if any(isinstance(node, ast.Name) and node.id == name for node in read):
-                if key := self.require(module, name):
-                    piece.later[name] = key
-        return len(self.imports) + len(self.pieces) > before
+                key = self.require(module, name)
+                if key and piece.first.get(name) != key:
+                    piece.first[name], found = key, True
+        return found
 
     def require_what_ran(self) -> None:
         """Take what no name leads to: definitions that handled tensors, and the registries that are there."""
@@ -485,7 +512,7 @@ class _Gatherer:
     def _rename(self, key: _Key, one: Import, names: dict[_Key, str]) -> Import:
         return (
             one
-            if names[key] == one.bound or key[1] == one.module
+            if names[key] == one.bound or "." in key[1]  # of `import a.b`, which binds a
             else Import(names[key], one.module, one.name)
         )
 

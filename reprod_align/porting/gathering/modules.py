@@ -4,8 +4,8 @@ import ast
 import inspect
 import os
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -13,12 +13,15 @@ from types import FunctionType, ModuleType
 from typing import Any, Final
 
 from reprod_align.explain.code import Code, dotted
+from reprod_align.porting.gathering.factories import Made
 from reprod_align.porting.gathering.reading import (
     Executed,
     Function,
     read_names,
     reads_own_names,
 )
+
+_MOST: Final = 3000  # entries of a registry that are looked at; timm's has 1,300
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,8 @@ class Module:
     name: str
     path: Path
     code: Code
-    _imports: dict[str, Import] = field(default_factory=dict)
+    added: dict[str, Import] = field(default_factory=dict)
+    """what stands in for the factories that it calls"""
 
     @cached_property
     def _bound(self) -> dict[str, list[ast.stmt]]:
@@ -72,7 +76,7 @@ class Module:
 
         Of several that bind one name, as in branches, the one that has bound it when the module ran.
         """
-        found: dict[str, Import] = {}
+        found = dict(self.added)
         for one in self._list_imports():
             if one.bound not in found or not self._has_bound(found[one.bound]):
                 found[one.bound] = one
@@ -125,6 +129,15 @@ class Module:
             for name in _list_changed(statement):
                 found.setdefault(name, []).append(statement)
         return found
+
+    def execute(self) -> ModuleType:
+        """Return the module as it is now, run anew under its own name."""
+        made = ModuleType(self.name)
+        made.__file__, made.__package__ = str(self.path), sys.modules[self.name].__package__
+        for one in self.added.values():
+            exec(str(one), vars(made))
+        exec(compile(self.code.text, str(self.path), "exec", dont_inherit=True), vars(made))
+        return made
 
     def define(self, name: str) -> Definition | None:
         """Return the definition of a name, None if the module does not bind it itself."""
@@ -199,9 +212,52 @@ class Library:
             self._modules[name] = _open(name)
         return self._modules[name]
 
+    def replace_factory(
+        self, made: Sequence[Made], own: str, holds: Callable[[str, int], bool]
+    ) -> bool:
+        """Write a class in place of the first call that can be written so; tell whether there was one.
+
+        own: the source's module. holds: whether a line of a module is in the file. Of calls of local names,
+        which another one has chosen, those of the source itself alone count.
+        """
+        for is_local in (False, True):
+            for one in made:
+                for module in self._list_of_files({one.file}):
+                    call = one.find(module.code)
+                    name = dotted(call.func).partition(".")[0] if call else ""
+                    known = name in module.imports or module.define(name) is not None
+                    if holds(module.name, one.span[0]) and (
+                        module.name == own if is_local else known
+                    ):
+                        if self._write_class(module, one):
+                            return True
+        return False
+
+    def forget(self, executed: Executed) -> None:
+        """Go on with what another run called; the factories are those of the first one."""
+        self.executed = replace(executed, made=self.executed.made)
+        self._coming.clear()
+
+    def _write_class(self, module: Module, made: Made) -> bool:
+        call, kind = made.find(module.code), made.kind
+        found = Import(kind.__name__, kind.__module__, kind.__name__)
+        while module.imports.get(found.bound, found) != found or module.define(found.bound):
+            found = Import(f"{found.bound}_", found.module, found.name)
+        text = made.write(module.code, found.bound)
+        if call is None or text is None:
+            return False
+        code = module.code.apply([module.code.replace(call, text)])
+        added = {**module.added, found.bound: found}
+        for maker in (one.maker for one in made.given if one.maker):
+            added[maker.__name__] = Import(maker.__name__, maker.__module__, maker.__name__)
+        self._modules[module.name] = Module(module.name, module.path, code, added)
+        return True
+
     def list_handling(self) -> list[Module]:
         """Return the modules whose functions handled tensors, packages that stay aside."""
-        files = {file for file, _ in self.executed.handling}
+        return self._list_of_files({file for file, _ in self.executed.handling})
+
+    def _list_of_files(self, files: set[str]) -> list[Module]:
         named = [
             name
             for name, held in list(sys.modules.items())
@@ -324,9 +380,11 @@ class Library:
         if isinstance(
             value, dict
         ):  # what it holds: the values() of a lazy one may import and raise
-            return any(self._holds_torch(one, depth - 1) for one in list(dict.values(value))[:300])
+            return any(
+                self._holds_torch(one, depth - 1) for one in list(dict.values(value))[:_MOST]
+            )
         if isinstance(value, list | tuple | set | frozenset):
-            return any(self._holds_torch(one, depth - 1) for one in list(value)[:300])
+            return any(self._holds_torch(one, depth - 1) for one in list(value)[:_MOST])
         if hasattr(value, "func") and hasattr(value, "args"):  # partial
             return self._holds_torch(value.func, depth - 1) or self._holds_torch(
                 value.args, depth - 1
@@ -351,6 +409,21 @@ class Library:
         if module is None or not module.define(kind.__name__):
             return False
         return self._comes_along(module, kind.__name__, kind)
+
+
+def describe_foreign(kind: type) -> str:
+    """Return what a rehearsal says of a layer whose class is neither in the file nor PyTorch's."""
+    return f"a layer of {kind.__module__}.{kind.__qualname__} is made by what stays imported"
+
+
+def list_foreign(model: Any, name: str) -> Iterator[type]:
+    """Yield the classes of a model's outermost layers that are neither in its file nor PyTorch's."""
+    for child in model.children():
+        kind = type(child)
+        if kind.__module__ == name or stays(kind.__module__):
+            yield from list_foreign(child, name)
+        else:
+            yield kind
 
 
 def find_first_line(statement: ast.stmt) -> int:

@@ -5,12 +5,13 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import BuiltinFunctionType, FrameType, FunctionType
 from typing import Any
 
 from reprod_align.explain.code import dotted
+from reprod_align.porting.gathering.factories import FactoryWatch, Made
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -93,15 +94,19 @@ def _list_inner(node: ast.AST) -> list[ast.AST]:
 
 
 def _list_own(node: ast.AST) -> set[str]:
-    """Return the names that a function or a comprehension binds for itself."""
+    """Return the names that a function or a comprehension binds for itself, not those of one inside it."""
     own, shared = set(), set()
-    for one in ast.walk(node):
+    waiting = list(ast.iter_child_nodes(node))
+    while waiting:
+        one = waiting.pop()
         if isinstance(one, ast.arg):
             own.add(one.arg)
         elif isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
             own.add(one.id)
         elif isinstance(one, ast.Global):
             shared |= set(one.names)
+        if not isinstance(one, _Scope):
+            waiting += ast.iter_child_nodes(one)
     return own - shared
 
 
@@ -147,6 +152,8 @@ class Executed:
     places: frozenset[Place] = frozenset()
     handling: frozenset[Place] = frozenset()
     """those that were given or returned a tensor, a layer, a class of layers, or a function of PyTorch's"""
+    made: tuple[Made, ...] = ()
+    """the calls that gave a layer of a class which they do not name"""
     _lines: dict[str, list[int]] = field(default_factory=dict)
 
     def __contains__(self, place: Place) -> bool:
@@ -175,6 +182,7 @@ def list_executed(work: Callable[[], object]) -> Executed:
     layer = torch.nn.Module if torch else None
     called: set[Place] = set()
     handling: set[Place] = set()
+    watch = FactoryWatch()
 
     def touches(value: Any) -> bool:
         if isinstance(value, kinds):
@@ -199,6 +207,10 @@ def list_executed(work: Callable[[], object]) -> Executed:
         place = (code.co_filename, code.co_firstlineno)
         if event == "call":
             called.add(place)
+            if code.co_name == "__init__" and layer is not None:
+                made = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+                if isinstance(made, layer):
+                    watch.enter(frame, made)
             if place not in handling:
                 held = frame.f_locals
                 if any(
@@ -206,8 +218,11 @@ def list_executed(work: Callable[[], object]) -> Executed:
                     for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
                 ):
                     handling.add(place)
-        elif place not in handling and touches(argument):
+            return
+        if place not in handling and touches(argument):
             handling.add(place)
+        if layer is not None and isinstance(argument, layer):
+            watch.leave(frame, argument)
 
     before = sys.getprofile()
     threading.setprofile(note)
@@ -218,7 +233,9 @@ def list_executed(work: Callable[[], object]) -> Executed:
         sys.setprofile(before)
         threading.setprofile(None)  # what it is without a profiler
     real = {file: os.path.realpath(file) for file, _ in called}
+    made = (replace(one, file=os.path.realpath(one.file)) for one in watch.made)
     return Executed(
         frozenset((real[file], line) for file, line in called),
         frozenset((real.get(file, file), line) for file, line in handling),
+        tuple(made),
     )
