@@ -251,11 +251,15 @@ def _list_differences(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
     if ast.dump(one) == ast.dump(other):
         return
     parts = list(_pair_parts(one, other))
-    if parts and all(isinstance(left, ast.expr) for left, _ in parts):
-        for left, right in parts:
-            yield from _list_differences(left, right)
-    else:
+    for left, right in parts:
+        yield from _list_differences(left, right)
+    if not parts or _name_arguments(one) != _name_arguments(other):
         yield one, other
+
+
+def _name_arguments(node: Any) -> set[str | None]:
+    """Return the names of a call's arguments by keyword; none for another node."""
+    return {one.arg for one in getattr(node, "keywords", ())}
 
 
 def _pair_trees(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
@@ -289,12 +293,11 @@ def _pair_parts(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
 
 def _pair_parts_of_calls(one: ast.Call, other: ast.Call) -> Iterator[tuple[Any, Any]]:
     named = {keyword.arg: keyword.value for keyword in other.keywords}
-    own = {keyword.arg for keyword in one.keywords}
-    if len(one.args) != len(other.args) or own != named.keys():
+    if len(one.args) != len(other.args):
         return
     yield one.func, other.func
     yield from zip(one.args, other.args, strict=True)
-    yield from ((keyword.value, named[keyword.arg]) for keyword in one.keywords)
+    yield from ((it.value, named[it.arg]) for it in one.keywords if it.arg in named)
 
 
 def _is_alike(value: Any, rest: Any) -> bool:

@@ -19,6 +19,8 @@ CASES = {
     "reference, one that is too many": ("y = N(8, b=1)", "y = N(8)", {}, "reference", "y = N(8)"),
     "reference, several of which one is too many": (
         "y = N(8, a=2, b=1)", "y = N(8, c=3, a=2)", {}, "reference", "y = N(8, a=2)"),
+    "reference, an argument of a call that says more": (
+        "y = pad(x, [0, n], form=1)", "y = pad(x, (n, 0))", {}, "reference", "y = pad(x, (n, 0), form=1)"),
     "table of calls": (
         "y = L(x)", "y = L(x, beta=2)",
         {"write_by_table": lambda: ast.parse("y = L(x, delta=2, is_huber=False)").body}, "table",
