@@ -21,6 +21,7 @@ from reprod_align.explain.donor import find_words, likeness, name_setting
 
 Text = tuple[Any, str]
 """a node, and what could stand in its place; "" for a statement: nothing"""
+_STANDS_FOR: Final[Mapping[type, type]] = {ast.Tuple: ast.List, ast.GeneratorExp: ast.ListComp}
 _ALIKE_ENOUGH: Final = 0.35  # a sum and one of its summands are at 0.5
 _FEW: Final = 4  # donors of one statement
 _MANY: Final = 12  # names that are tried in the place of one
@@ -271,7 +272,7 @@ def _pair_trees(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
 
 def _pair_parts(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the parts of two nodes that stand for each other; nothing if the nodes themselves differ."""
-    if type(one) is not type(other):
+    if _find_form(one) is not _find_form(other):
         return
     if isinstance(one, ast.Call):
         yield from _pair_parts_of_calls(one, other)
@@ -281,6 +282,9 @@ def _pair_parts(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
         if isinstance(value, list):
             if not isinstance(rest, list) or len(value) != len(rest):
                 return
+            both = zip(value, rest, strict=True)
+            if not all(isinstance(a, ast.expr) or _is_alike(a, b) for a, b in both):
+                return
         elif not isinstance(value, ast.expr) and not _is_alike(value, rest):
             return
     for name, value in ast.iter_fields(one):
@@ -289,6 +293,11 @@ def _pair_parts(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
             yield value, rest
         elif isinstance(value, list):
             yield from ((a, b) for a, b in zip(value, rest, strict=True) if isinstance(a, ast.expr))
+
+
+def _find_form(node: Any) -> type:
+    """Return a node's kind; a tuple is written for a list, and a list is made in place of a generator."""
+    return _STANDS_FOR.get(type(node), type(node))
 
 
 def _pair_parts_of_calls(one: ast.Call, other: ast.Call) -> Iterator[tuple[Any, Any]]:

@@ -21,6 +21,11 @@ CASES = {
         "y = N(8, a=2, b=1)", "y = N(8, c=3, a=2)", {}, "reference", "y = N(8, a=2)"),
     "reference, an argument of a call that says more": (
         "y = pad(x, [0, n], form=1)", "y = pad(x, (n, 0))", {}, "reference", "y = pad(x, (n, 0), form=1)"),
+    "reference, within a list that it writes as a tuple": (
+        "y = f([a, 2])", "y = f((a, 3))", {}, "reference", "y = f([a, 3])"),
+    "reference, within a list that it makes of a generator": (
+        "y = L([f(i % 4) for i in n])", "y = L(f(i % 3) for i in n)", {}, "reference",
+        "y = L([f(i % 3) for i in n])"),
     "table of calls": (
         "y = L(x)", "y = L(x, beta=2)",
         {"write_by_table": lambda: ast.parse("y = L(x, delta=2, is_huber=False)").body}, "table",
