@@ -132,8 +132,8 @@ class AdamwEps(Entry):
     chinese = "eps 叫 epsilon，两边默认都是 1e-8；transformers 旧 AdamW 是 1e-6：两边都要显式设置。"
     apis = "torch.optim.AdamW", "paddle.optimizer.AdamW"
     sources = ("quick start 5.3", "guide 3.8", "guide 4.0")
-    keywords = "epsilon eps Adam 1e-6 betas beta1"
-    optimizer_arguments = {"eps": "epsilon", "betas": "(beta1, beta2)"}
+    keywords = "epsilon eps Adam 1e-6"
+    optimizer_arguments = {"eps": "epsilon"}
 
     def torch_side(self) -> Any:
         make = torch.optim.AdamW
@@ -148,6 +148,25 @@ class AdamwEps(Entry):
         return _paddle_steps(
             lambda held: make(0.01, epsilon=1e-6, parameters=held, weight_decay=2**-7)
         )
+
+
+class AdamBetas(Entry):
+    """betas is beta1 and beta2, two arguments; both sides default to 0.9 and 0.999."""
+
+    chinese = "betas 在 Paddle 中是 beta1 和 beta2 两个参数；两边默认都是 0.9 和 0.999。"
+    apis = "torch.optim.Adam(betas=)", "paddle.optimizer.Adam(beta1=, beta2=)"
+    keywords = "Adam AdamW betas beta1 beta2 moment"
+    optimizer_arguments = {"betas": "(beta1, beta2)"}
+
+    def torch_side(self) -> Any:
+        return _torch_steps(lambda held: torch.optim.Adam(held, 0.01, betas=(0.8, 0.9)))
+
+    def paddle_side(self) -> Any:
+        make = paddle.optimizer.Adam
+        return _paddle_steps(lambda held: make(0.01, beta1=0.8, beta2=0.9, parameters=held))
+
+    def plain(self) -> Any:
+        return _paddle_steps(lambda held: paddle.optimizer.Adam(0.01, parameters=held))
 
 
 class AdamwWeightDecayFloat32(Entry):
