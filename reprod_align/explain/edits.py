@@ -301,11 +301,21 @@ def _find_form(node: Any) -> type:
 
 
 def _pair_parts_of_calls(one: ast.Call, other: ast.Call) -> Iterator[tuple[Any, Any]]:
+    """Yield the parts of two calls; of a function and the method of its name, which has a receiver."""
     named = {keyword.arg: keyword.value for keyword in other.keywords}
-    if len(one.args) != len(other.args):
+    ours, theirs = one.args, other.args
+    if _last_name(one) == _last_name(other) and abs(len(ours) - len(theirs)) == 1:
+        method, function = sorted((one, other), key=lambda it: len(it.args))
+        receiver = getattr(method.func, "value", None)
+        if receiver is not None and likeness(receiver, function.args[0]) > _ALIKE_ENOUGH:
+            ours, theirs = (
+                [receiver, *it.args] if it is method else it.args for it in (one, other)
+            )
+    elif len(ours) == len(theirs):
+        yield one.func, other.func
+    if len(ours) != len(theirs):
         return
-    yield one.func, other.func
-    yield from zip(one.args, other.args, strict=True)
+    yield from zip(ours, theirs, strict=True)
     yield from ((it.value, named[it.arg]) for it in one.keywords if it.arg in named)
 
 

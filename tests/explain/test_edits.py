@@ -26,6 +26,10 @@ CASES = {
     "reference, within a list that it makes of a generator": (
         "y = L([f(i % 4) for i in n])", "y = L(f(i % 3) for i in n)", {}, "reference",
         "y = L([f(i % 3) for i in n])"),
+    "reference, a method in the place of a function": (
+        "y = F.softmax(x, 1)", "y = x.softmax(-1)", {}, "reference", "y = F.softmax(x, -1)"),
+    "reference, an argument by its position": (
+        "y = F.relu(f(x))", "y = F.relu(f(x), 0.2)", {}, "reference", "y = F.relu(f(x), 0.2)"),
     "table of calls": (
         "y = L(x)", "y = L(x, beta=2)",
         {"write_by_table": lambda: ast.parse("y = L(x, delta=2, is_huber=False)").body}, "table",
