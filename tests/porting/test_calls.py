@@ -462,3 +462,56 @@ def test_functions_that_are_handed_on_stay_where_they_are(source: Source) -> Non
     assert "one.astype(y.dtype) for one in [y, n]" in made.text
     resized = "resize_in_dtype(y.reshape(1, 1, 3, 4), size=(2, 3), mode='bicubic', antialias=True)"
     assert resized in made.text
+
+
+SETTINGS = """
+import torch
+
+class Settings:
+    def __init__(self):
+        self.width = 3
+
+    def __getattribute__(self, name):
+        held = super().__getattribute__("__dict__")
+        return held[name] if name in held else super().__getattribute__(name)
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.settings = Settings()
+
+    def forward(self, x):
+        return torch.cat([x] * self.settings.width, 1)
+"""
+
+
+def test_what_reads_attributes_is_not_noted(write_source: WriteSource) -> None:
+    made = draft.write_draft(write_source(SETTINGS), INPUTS[:1], SETTINGS)
+    assert made.failure == "" and made.unseen == ()
+
+
+PARTLY_APPLIED = """
+import torch
+from functools import partial
+
+class Tripled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, times):
+        ctx.times = times
+        return x * times
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.times, None
+
+tripled = partial(Tripled.apply)
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return tripled(x, 3.0)
+"""
+
+
+def test_a_custom_function_may_be_applied_in_part(write_source: WriteSource) -> None:
+    made = draft.write_draft(write_source(PARTLY_APPLIED), INPUTS[:1], PARTLY_APPLIED)
+    assert made.failure == "" and "return grad * ctx.times\n" in made.text

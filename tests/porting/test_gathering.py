@@ -296,6 +296,80 @@ def test_a_class_that_a_factory_chooses_is_written_in_its_place(write_source: Wr
     assert "def take_slowly" in made.text  # which the factory's own copy did without
 
 
+LOADED = {
+    "__init__.py": "",
+    "hub.py": """
+from functools import wraps
+from torch import nn
+from typing import get_type_hints
+
+def counted(function):
+    @wraps(function)
+    def call(*args, **kwargs):
+        return function(*args, **kwargs)
+    return call
+
+class Config:
+    width = 4
+
+    @classmethod
+    def load(cls, name):
+        return cls()
+
+class Loadable(nn.Module):
+    def __init_subclass__(cls):
+        get_type_hints(cls)
+
+    @classmethod
+    @counted
+    def load(cls, name, config=None, **rest):
+        return cls(Config.load(name), **rest)
+""",
+    "net.py": """
+from hub_of_models.hub import Config, Loadable
+from torch import nn
+
+class Part(Loadable):
+    config: Config
+
+    def __init__(self, config, bias=True):
+        super().__init__()
+        self.layer = nn.Linear(config.width, 2, bias)
+
+    def forward(self, x):
+        return self.layer(x)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part.load("small", bias=False)
+
+    def forward(self, x):
+        return self.part(x)
+""",
+}
+
+
+def test_a_method_that_loads_a_class_of_the_file_goes(
+    write_source: WriteSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hub_of_models").mkdir()
+    (tmp_path / "hub_of_models" / "hub.py").write_text(LOADED["hub.py"], "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    source = write_source({"net.py": LOADED["net.py"]})
+
+    def watch(net: type) -> reading.Executed:
+        return reading.list_executed(lambda: net()(torch.ones(1, 4)))
+
+    inputs = (torch.ones(1, 4).numpy(),)
+    made = gather.gather(
+        source, watch(source.module.Net), lambda text: draft.rehearse(source, inputs, text), (),
+        lambda module: watch(module.execute().Net),
+    )  # fmt: skip
+    assert 'self.part = Part(Config.load("small"), bias=False)' in made.text
+    assert draft.rehearse(source, inputs, made.text) == ""
+
+
 def test_a_layer_of_a_class_that_stays_imported_is_said(write_source: WriteSource) -> None:
     source = write_source(BY_FACTORY)
     package = source.name.rpartition(".")[0]
@@ -314,12 +388,12 @@ def test_a_name_of_a_comprehension_s_own_is_another_s_elsewhere() -> None:
 
 def test_of_two_imports_of_one_name_each_has_its_own(write_source: WriteSource) -> None:
     log = {"sizes.py": "class logging:\n    level = 2\n"}
-    layers = "import torch\nimport logging\n\nclass Part(torch.nn.Module):\n"
+    layers = "import torch\nimport logging\n\nclass part(torch.nn.Module):\n"
     layers += "    def forward(self, x):\n        logging.getLogger('part')\n        return x\n"
-    net = "from torch import nn\nfrom .layers import Part\nfrom .sizes import logging\n\n"
+    net = "from torch import nn\nfrom .layers import part\nfrom .sizes import logging\n\n"
     net += "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
-    net += "        self.part, self.layer = Part(), nn.Linear(4, logging.level)\n\n"
-    net += "    def forward(self, x):\n        return self.layer(self.part(x))\n"
+    net += "        self.held, self.layer = part(), nn.Linear(4, logging.level)\n\n"
+    net += "    def forward(self, x):\n        return self.layer(self.held(x))\n"
     made = gathered(write_source({**log, "layers.py": layers, "net.py": net}))
     assert "import logging as logging_2" in made.text
     exec(compile(made.text, "alone.py", "exec", dont_inherit=True), names := {})

@@ -536,6 +536,8 @@ class _Noting(ast.NodeTransformer):
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        if node.name in ("__getattribute__", "__getattr__"):  # which the hooks run too, without end
+            return node
         node.returns, kept = None, node.returns
         self.generic_visit(node)
         node.returns = kept

@@ -15,7 +15,6 @@ from reprod_align.porting.gathering.modules import (
     Import,
     Library,
     Module,
-    describe_foreign,
     find_first_line,
     list_idle,
     write_import,
@@ -91,14 +90,8 @@ def gather(
                 work.take(error)
         made = work.finish(module)
         error = rehearse(made.text)
-        foreign = [one for one in library.executed.made if error == describe_foreign(one.kind)]
-        if library.replace_factory(foreign, module.name, work.holds):
-            work = None
-        elif not work.take(error):
-            lacking = [] if not error else [
-                one for one in library.executed.made
-                if (one.kind.__module__, one.kind.__name__) not in work.pieces
-            ]  # fmt: skip
+        if not work.take(error):
+            lacking = library.list_lacking(error, work.pieces) if error else []
             if not library.replace_factory(lacking, module.name, work.holds):
                 break
             work = None

@@ -4,7 +4,7 @@ import ast
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -211,6 +211,14 @@ class Library:
         if name not in self._modules:
             self._modules[name] = _open(name)
         return self._modules[name]
+
+    def list_lacking(self, error: str, held: Container[tuple[str, str]]) -> list[Made]:
+        """Return the factories of classes that are not in the file, those that an error names first."""
+        made = [
+            one for one in self.executed.made
+            if (one.kind.__module__, one.kind.__name__) not in held and not stays(one.kind.__module__)
+        ]  # fmt: skip
+        return sorted(made, key=lambda one: error != describe_foreign(one.kind))
 
     def replace_factory(
         self, made: Sequence[Made], own: str, holds: Callable[[str, int], bool]
