@@ -351,6 +351,9 @@ def describe_gathered(gathered: Gathered) -> list[str]:
     remarks = []
     if gathered.neighbours:
         remarks.append(f"taken along from {', '.join(gathered.neighbours)}")
+    if gathered.chosen:
+        named = shorten(gathered.chosen, _SHOWN)
+        remarks.append(f"written as the class that these arguments chose: {named}")
     if gathered.left_out:
         names = shorten(gathered.left_out, _SHOWN)
         remarks.append(f"not ported, since the model ran without: {names}")

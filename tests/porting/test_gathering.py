@@ -8,6 +8,7 @@ from pathlib import Path
 from reprod_align.explain.code import Code
 from reprod_align.porting.calls import draft
 from reprod_align.porting.gathering import gather, modules, reading
+from reprod_align.porting.port import describe_gathered
 from reprod_align.porting.source import Source
 from tests.porting.conftest import WriteSource
 
@@ -293,6 +294,8 @@ def test_a_class_that_a_factory_chooses_is_written_in_its_place(write_source: Wr
     assert draft.rehearse(source, inputs, made.text) == ""
     assert "self.part = Doubled(sizes" in made.text and "class Doubled(nn.Module)" in made.text
     assert "Chosen" not in made.text and "importlib" not in made.text
+    (said,) = (one for one in describe_gathered(made) if one.startswith("written as"))
+    assert "Chosen.make(" in said and "-> Doubled(sizes" in said
     assert "def take_slowly" in made.text  # which the factory's own copy did without
 
 
@@ -396,8 +399,9 @@ def test_of_two_imports_of_one_name_each_has_its_own(write_source: WriteSource) 
     net += "    def forward(self, x):\n        return self.layer(self.held(x))\n"
     made = gathered(write_source({**log, "layers.py": layers, "net.py": net}))
     assert "import logging as logging_2" in made.text
-    exec(compile(made.text, "alone.py", "exec", dont_inherit=True), names := {})
-    names["Net"]()(torch.ones(1, 4))  # type: ignore[operator]
+    names: dict[str, type] = {}
+    exec(compile(made.text, "alone.py", "exec", dont_inherit=True), names)
+    names["Net"]()(torch.ones(1, 4))
 
 
 def test_a_file_that_needs_no_neighbour_is_taken_whole(write_source: WriteSource) -> None:

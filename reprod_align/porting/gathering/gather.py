@@ -48,6 +48,8 @@ class Gathered:
     """the other modules that something was taken from"""
     left_out: tuple[str, ...] = ()
     """functions whose content was left out: nothing ran them, and they need more of the package"""
+    chosen: tuple[str, ...] = ()
+    """calls that chose a class, each with what stands in its place"""
 
 
 def gather(
@@ -441,7 +443,8 @@ class _Gatherer:
         others = {key[0] for key in self.pieces} - {own.name}
         left = [node.name for node in self.left_out.values()]
         text = "\n".join(header) + "\n\n\n" + "\n\n\n".join(filter(None, written)) + "\n"
-        return Gathered(text, tuple(sorted(others)), tuple(sorted(set(left))))
+        chosen = tuple(self.library.chosen)
+        return Gathered(text, tuple(sorted(others)), tuple(sorted(set(left))), chosen)
 
     def _keep_what_needs_no_more(self, own: Module) -> None:
         """Take the content of functions that nothing ran where all that they need is there.

@@ -205,6 +205,8 @@ class Library:
         self.executed = executed
         self._modules: dict[str, Module | None] = {}
         self._coming: dict[tuple[str, str], bool] = {}
+        self.chosen: list[str] = []
+        """the calls of factories, each with what stands in its place"""
 
     def open(self, name: str) -> Module | None:
         """Return a module, None for one without Python source."""
@@ -254,6 +256,7 @@ class Library:
         text = made.write(module.code, found.bound)
         if call is None or text is None:
             return False
+        self.chosen.append(" ".join(f"{module.code.source(call)} -> {text}".split()))
         code = module.code.apply([module.code.replace(call, text)])
         added = {**module.added, found.bound: found}
         for maker in (one.maker for one in made.given if one.maker):
