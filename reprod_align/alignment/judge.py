@@ -40,6 +40,7 @@ from reprod_align.alignment.unjudged import (
     doubt_gradients,
     doubts,
     note_generators,
+    note_made_tables,
     note_unread_rows,
     nothing_finite,
 )
@@ -107,6 +108,8 @@ def judge(pair: PairSpec, dtype: str, put_back: bool = False, places_only: bool 
         if findings.is_enough:
             return _conclude(runner, findings)
         note_unread_rows(runner, findings)
+        if pair.copy_weights:
+            note_made_tables(runner, findings)
         slow = pair.further and takes_time(runner)
         if not slow:  # else one short example does
             _judge_float32(findings, runner, done)

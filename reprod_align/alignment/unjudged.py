@@ -9,10 +9,11 @@ from contextlib import contextmanager, suppress
 
 from reprod_align.alignment.comparing import Pass
 from reprod_align.alignment.findings import Findings
+from reprod_align.alignment.lines.graph import ROUGH, are_equal
 from reprod_align.alignment.runner import SEED, Runner
 from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array, magnitude
-from reprod_align.base.text import count, shorten
+from reprod_align.base.text import count, parent, shorten
 from reprod_align.model.backward import Projection
 from reprod_align.model.side import Inputs, ModelFailure, ModelInfo, Side
 from reprod_align.model.source import SourceLine
@@ -157,6 +158,31 @@ def note_unread_rows(runner: Runner, findings: Findings) -> None:
                 found.append(f"rows {first} to {last} of {table.shape[0]} of {path}")
     if found:
         findings.leave_unjudged("batches", f"the given batch reads {shorten(found, _NAMED)} only")
+
+
+def note_made_tables(runner: Runner, findings: Findings) -> None:
+    """Remark on tables that the port makes otherwise than PyTorch's: the weights that are loaded hide it.
+
+    One that holds one number throughout is made to be loaded. A framework's own layer keeps statistics.
+    """
+    pairing, found = runner.pairing, []
+    for pair in pairing.loaded:
+        tensors = [
+            *map(pairing.torch.tensors.get, pair.torch),
+            *map(pairing.paddle.tensors.get, pair.paddle),
+        ]
+        if len(tensors) != 2 or any(one is None or one.is_parameter for one in tensors):
+            continue
+        name, other = pair.torch[0], pair.paddle[0]
+        held, due = runner.held.get(other), runner.weights.get(name)
+        if held is None or due is None or pairing.paddle.modules[parent(other)].kind:
+            continue
+        if held.size and np.ptp(held) and not are_equal(due, held, ROUGH):
+            found.append(other)
+    if found:
+        text = f"{PORT}'s model makes other values than {REFERENCE}'s holds"
+        hidden = "the loaded weights hide it, and a port trained from scratch would keep them"
+        findings.remark(f"{shorten(found, _NAMED)}: {text}; {hidden}")
 
 
 def _find_rows(runner: Runner, path: str) -> Array:

@@ -222,6 +222,9 @@ _PATTERNS: Final = [(re.compile(pattern), chinese) for pattern, chinese in (
      r"\3 中它会经过的 \2 条语句有 \1 条从未运行"),
     (r"the given batch reads rows (\d+) to (\d+) of (\d+) of (\S+) only",
      r"所给批次只读了 \4 全部 \3 行中的第 \1 至 \2 行"),
+    (r"(.+): (PyTorch|Paddle)'s model makes other values than (?:PyTorch|Paddle)'s holds; the loaded weights "
+     r"hide it, and a port trained from scratch would keep them",
+     r"\1：\2 模型生成的值与对方不同；载入的权重掩盖了这一点，从零训练时会保留不同的值"),
     (r"(?:the )?outputs of the (PyTorch|Paddle) model without a counterpart", r"\1 模型中没有对应的输出"),
     (r"without a counterpart, and without effect on the outputs", "没有对应，且不影响输出"),
     (r"judged with float64 in place of the float32 that the models ask for",

@@ -296,6 +296,23 @@ def test_a_model_without_tables_is_told_nothing() -> None:
     assert findings.report.not_judged == []
 
 
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [([0.0, 0.5, 1.0, 1.5, 2.0], True), ([-1.0, -0.5, 0.0, 0.5, 1.0], False), ([0.0] * 5, False)],
+    ids=["others", "the same", "a place to load into"],
+)
+def test_a_table_that_the_weights_hide_is_named(made: list[float], told: bool) -> None:
+    """It is loaded with the weights, so that no number shows what the port makes itself."""
+    nets = TorchNet(), PaddleNet()
+    nets[0].register_buffer("places", torch.linspace(-1, 1, 5))
+    nets[1].register_buffer("places", paddle.to_tensor(made))
+    report = align(*nets, (X,))
+    said = [
+        one for one in report.remarks if one.startswith("places: Paddle's model makes other values")
+    ]
+    assert report.passed and len(said) == told
+
+
 def test_constant_inputs_and_uncalled_modules_are_doubtful() -> None:
     ours = TorchNet()
     ours.idle = torch.nn.Linear(2, 2)

@@ -80,6 +80,10 @@ class KnownValues:
         return abs(ours - theirs) <= 10 * self._relative * max(abs(ours), abs(theirs)) + 1e-300
 
 
+ROUGH = 1e-3
+"""relative: how far two tables may be apart; float32's sines of 4,000 positions are apart by 2e-4"""
+
+
 def are_equal(expected: Array, actual: Array, relative: float) -> bool:
     """Tell whether two arrays agree in shape and values; booleans are 0 and 1."""
     return (

@@ -16,7 +16,7 @@ from typing import Any
 
 from reprod_align.alignment.lines.construction import find_argument
 from reprod_align.alignment.lines.divergence import Difference
-from reprod_align.alignment.lines.graph import are_equal
+from reprod_align.alignment.lines.graph import ROUGH, are_equal
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun
 from reprod_align.alignment.locating.elsewhere import run_elsewhere
 from reprod_align.alignment.locating.fault import Fault
@@ -40,7 +40,6 @@ from reprod_align.model.source.making import read_attributes
 from reprod_align.report import Finding, Suggestion
 
 _CLOSE = 1e-6  # relative: a table may be kept in float32
-_ROUGH = 1e-3  # relative: float32's sines of 4,000 positions are apart by 2e-4
 _MOST_TENSORS = 8  # runs with another table, for all faults of one pass
 _MOST_SWITCHES = 20
 
@@ -300,7 +299,7 @@ class Experiment:
             alike = [one for one in due.get(name, ()) if one[1].size == array.size]
             if not alike or not is_within(owner, path):
                 continue
-            if not any(are_equal(one[1].reshape(array.shape), array, _ROUGH) for one in alike):
+            if not any(are_equal(one[1].reshape(array.shape), array, ROUGH) for one in alike):
                 line = find_argument(port, self.runner.pairing.paddle, owner, [name])
                 ours = self.runner.pairing.torch
                 other = find_argument(reference, ours, parent(alike[0][0]), [name])
