@@ -161,6 +161,7 @@ def list_trials(
     rounds += [(_LACKING + _REST, None)] if is_sure else []
     rounds += [(("form", "switch", "surplus", *_FEW), None)] if raises else []
     rounds += [(_HANDED, every)] if scope.hands_mask else []
+    rounds += [(("field",), every)] if scope.settings and not near_only else []
     rounds += [(SAID, inner), (_HANDED, every)]
     rounds += [(("table", "unread", "condition"), inner), (_LACKING + _REST, None)]
     rounds += [] if near_only else [(("run",), inner)]

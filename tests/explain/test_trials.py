@@ -119,6 +119,25 @@ def test_what_makes_masks_comes_first_where_a_mask_differs(masked: bool, tmp_pat
     assert (turned < said) is masked
 
 
+@pytest.mark.parametrize("settings", [{"out_features": 64}, {}])
+def test_other_fields_come_first_where_a_layer_is_set_otherwise(
+    settings: dict[str, int], tmp_path: Path
+) -> None:
+    lines = [f"    a{number} = {number} * c.size" for number in range(2, 9)]
+    text = "\n".join(["def build(c):", *lines, "    return make(c.size)\n"])
+    path = tmp_path / "port.py"
+    path.write_text(text)
+    donor = ast.parse(text.replace("2 * c.size", "c.inner").replace("7 * c", "9 * c")).body[0]
+    region = Region(str(path), "build", [Donor(donor, {})])
+    scope = Scope([region], (str(path), 9), settings, [])
+    made = [texts[str(path)] for _, texts in list_texts(Files(), scope, {})]
+    other, said = (
+        next(at for at, one in enumerate(made) if part in one)
+        for part in ("a3 = c.inner", "a2 = c.inner")
+    )
+    assert (other < said) is bool(settings)
+
+
 def test_the_calls_of_the_function_at_fault_are_near_it(tmp_path: Path) -> None:
     tried = list_called(tmp_path)
     assert tried.index(("order", 12, "mix(mask, x)")) < tried.index(("number", 13, "1"))
