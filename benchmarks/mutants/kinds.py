@@ -441,7 +441,12 @@ def change_table(node: ast.AST, source: Source) -> Changes:
     for name, part in parts:
         number = read_number(part)
         if number and name not in (*_AXIS, *_SIZES):
-            facts = ["table", "factor", "summand", *([f"argument:{name}"] if name else [])]
+            facts = [
+                "table",
+                "factor",
+                "summand",
+                *([f"argument:{canonical(name)}"] if name else []),
+            ]
             yield _splice(source, part, repr(number * 2)), make_cause("constant", facts=facts)
 
 

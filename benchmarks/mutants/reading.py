@@ -25,6 +25,7 @@ _COMES_FROM: Final = rf"the \w+ comes from {_CODE}"
 _PASSES_ON: Final = r"the output of (\w+)"
 _DECIDED: Final = rf"{_CODE} decides it"
 _SETTING: Final = r"(?:Settings differ: |; )(\w+): (?:PyTorch|kind)"
+_WRITTEN: Final = r"\w+: PyTorch [^,;]+, Paddle (-?\d[\d.e-]*)(?=[;.,]? |$)"
 _VALUE: Final = r"(\w+) is \S+ in Paddle: \S+ gives PyTorch's numbers"
 # what the words of a cause state, where they quote no code; a group is the name of a call
 _WORDS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
@@ -70,6 +71,7 @@ def read_finding(finding: Finding, pairs: Mapping[str, str]) -> Told:
         words += f". `{edit['after']}` in place of `{edit['before']}` gives PyTorch's numbers"
     names = _name_modules(pairs, finding["torch_name"])
     facts = {*_facts_of_words(words), *_facts_of_settings(words), *_facts_of_code(words, names)}
+    facts.update(_facts_of_number(finding))
     return Told(frozenset(facts), tuple(dict.fromkeys(_wrong_code(words))))
 
 
@@ -103,6 +105,13 @@ def _facts_of_settings(words: str) -> Iterator[str]:
             yield from (f"setting:{canonical(name)}", f"argument:{canonical(name)}")
     if re.search(_NUMBER, words):
         yield "constant"
+
+
+def _facts_of_number(finding: Finding) -> Iterator[str]:
+    """Yield "constant" where the line that is named writes out the number that a setting has."""
+    for number in re.findall(_WRITTEN, finding["settings"]):
+        if re.search(rf"(?<![\w.]){re.escape(number)}(?![\w.])", finding["paddle_code"] or ""):
+            yield "constant"
 
 
 def _facts_of_tensor(finding: Finding) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The ports whose lines are mutated: two twins of this repository, and PaddleNLP's modeling files.
+"""The ports whose lines are mutated: twins of this repository, PaddleNLP's modeling files, Paddle's networks.
 
 `files.json` keeps two lists apart. With the files for development one may look at every mutant. Of the
 files for the score only the table is looked at: who develops with them has no measure left.
@@ -10,12 +10,16 @@ import random
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Literal
 
 import pipeline  # noqa: F401
+from examples.zoo import torchvision_models
 from examples.zoo.pair import Pair, move_weights, tokens
+from examples.zoo.vision_table import PAIRS
 from models import bert_config, pt_bert, pt_informer
 from tests.alignment.test_real_ports import FAITHFUL, FAITHFUL_TOO, PAIRED, Built, port
 
@@ -63,23 +67,32 @@ class Subject:
         return move_weights(first), second, inputs
 
 
-class _Zoo:
-    """PaddleNLP's classes, those of the mutated module in the place of the originals."""
+@dataclass(frozen=True)
+class _Mutated:
+    """A package's classes, those of the mutated module in the place of the originals."""
 
-    def __init__(self, module: ModuleType) -> None:
-        self._module = module
+    module: ModuleType
+    package: ModuleType
 
     def __getattr__(self, name: str) -> Any:
-        from paddlenlp import transformers
-
-        return getattr(self._module, name, None) or getattr(transformers, name)
+        return getattr(self.module, name, None) or getattr(self.package, name)
 
 
-def _build_port(pair: Pair) -> Callable[[ModuleType], Built]:
+def build_port(
+    pair: Pair, ours: Callable[[], Any], theirs: Callable[[], ModuleType]
+) -> Callable[[ModuleType], Built]:
+    """Return what builds a pair of the zoo from a mutated module; ours, theirs: import the packages."""
+
     def build(module: ModuleType) -> Built:
-        import transformers
+        return pair.torch(ours()), pair.paddle(_Mutated(module, theirs())), pair.batch()
 
-        return pair.torch(transformers), pair.paddle(_Zoo(module)), pair.batch()
+    return build
+
+
+def _build_twin(name: str) -> Callable[[ModuleType], Built]:
+    def build(module: ModuleType) -> Built:
+        reference = import_module(f"benchmarks.mutants.pairs.pt_{name}")
+        return reference.make(), module.make(), reference.inputs()
 
     return build
 
@@ -110,7 +123,22 @@ def _build_informer(module: ModuleType) -> Built:
 
 
 def _paddlenlp(name: str, family: Family, pair: Pair, seen: bool = True) -> Subject:
-    return Subject(f"paddlenlp.transformers.{name}.modeling", _build_port(pair), family, seen)
+    build = build_port(
+        pair,
+        partial(import_module, "transformers"),
+        partial(import_module, "paddlenlp.transformers"),
+    )
+    return Subject(f"paddlenlp.transformers.{name}.modeling", build, family, seen)
+
+
+def _vision(file: str, name: str) -> Subject:
+    pair = next(one for one in PAIRS if one.name == name)
+    build = build_port(pair, lambda: torchvision_models, lambda: paddle.vision.models)
+    return Subject(f"paddle.vision.models.{file}", build, "vision")
+
+
+def _twin(name: str) -> Subject:
+    return Subject(f"benchmarks.mutants.pairs.pd_{name}", _build_twin(name))
 
 
 def _unseen(name: str, family: Family, *pair: str) -> Subject:
@@ -158,6 +186,18 @@ SUBJECTS: Final[Mapping[str, Subject]] = {
     "blip": _unseen("blip", "vision", "blip", "ForConditionalGeneration"),
     "chineseclip": _unseen("chineseclip", "vision"),
     "clipseg": _unseen("clipseg", "vision"),
+    "translator": _twin("translator"),
+    "recommender": _twin("recommender"),
+    "graph": _twin("graph"),
+    "series": _twin("series"),
+    "denoiser": _twin("denoiser"),
+    "speech": _twin("speech"),
+    "resnet": _vision("resnet", "resnet18"),
+    "mobilenetv2": _vision("mobilenetv2", "mobilenet_v2"),
+    "mobilenetv3": _vision("mobilenetv3", "mobilenet_v3_small"),
+    "shufflenetv2": _vision("shufflenetv2", "shufflenet_v2_x0_5"),
+    "densenet": _vision("densenet", "densenet121"),
+    "vgg": _vision("vgg", "vgg11"),
 }
 _LISTS = Path(__file__).with_name("files.json")
 

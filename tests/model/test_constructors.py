@@ -5,7 +5,6 @@ from pathlib import Path
 from reprod_align.model.source import SourceLine
 from reprod_align.model.source.making import (
     find_choice,
-    find_default,
     find_making,
     list_parameters,
     read_attributes,
@@ -13,6 +12,8 @@ from reprod_align.model.source.making import (
     trace_attribute,
 )
 from reprod_align.model.source.parsing import find_assignments, find_owners, parse
+
+import pytest
 
 LAYERS = """\
 class Inner:
@@ -67,8 +68,6 @@ def test_what_is_left_out_has_the_line_of_its_default(tmp_path: Path) -> None:
     assert trail is not None and trail.place is not None and trail.place.line == 2
     trail = trace_argument(making, ["mode"], inner, set())  # a framework's
     assert trail is not None and trail.place is not None and trail.place.line == 13
-    default = find_default(outer, ["kind"])
-    assert default is not None and default.line == 11
     assert list_parameters(outer) == ["config", "p", "kind"]
 
 
@@ -94,3 +93,94 @@ def test_a_line_tells_from_which_attributes_it_takes_its_values(tmp_path: Path) 
     tree = parse(file)
     assert tree is not None and [node.lineno for node in find_assignments(tree, "q")] == [12]
     assert [owner.name for _, owner in find_owners(inner)] == ["Inner"]
+
+
+HELPERS = """\
+class Norm(Base):
+    def __init__(self, size, eps=1e-5, bias=True):
+        attr = None if bias else False
+        super().__init__(size, epsilon=eps, bias_attr=attr)
+
+def activation(name, width):
+    if name == "relu":
+        return ReLU()
+    return GELU() if name == "gelu" else Tanh(width)
+
+class Outer(Base):
+    def __init__(self, block, norm=partial(Norm, eps=1e-6)):
+        self.inplanes = 8
+        self.first = self._make(block, 16, stride=2)
+        self.second = self._make(block, 32)
+        self.norm = norm(8)
+        layers = []
+        for _ in range(2):
+            layers.append(activation("other", 4))
+        self.tail = Sequential(*layers)
+
+    def _make(self, block, planes, stride=1):
+        layers = [block(self.inplanes, planes, stride)]
+        layers.append(block(planes, planes))
+        return Sequential(*layers)
+
+class Block(Base):
+    def __init__(self, inputs, planes, stride=1):
+        self.conv = Conv(inputs, planes, stride=stride)
+
+class Base:
+    def __init__(self, size=1, epsilon=1e-5, bias_attr=None):
+        self._epsilon = epsilon
+"""
+
+
+@pytest.fixture
+def helpers(tmp_path: Path) -> Path:
+    file = tmp_path / "helpers.py"
+    file.write_text(HELPERS)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("path", "made", "argument", "line"),
+    [
+        (["first", "0"], 23, "planes", 14),
+        (["first", "0"], 23, "stride", 14),
+        (["second", "0"], 23, "planes", 15),
+        (["second", "1"], 24, "planes", 15),
+    ],
+)
+def test_a_layer_that_a_method_makes_of_a_class_it_is_handed_is_followed_to_the_call(
+    helpers: Path, path: list[str], made: int, argument: str, line: int
+) -> None:
+    outer, block = [SourceLine(str(helpers), 12)], [SourceLine(str(helpers), 29)]
+    making = find_making(outer, path, "Block")
+    assert making is not None and making.place is not None and making.place.line == made
+    trail = trace_argument(making, [argument], block, {str(helpers)})
+    assert trail is not None and trail.place is not None and trail.place.line == line
+
+
+def test_a_layer_that_a_function_makes_and_what_it_chooses_by_are_found(helpers: Path) -> None:
+    outer = [SourceLine(str(helpers), 12)]
+    making = find_making(outer, ["tail", "0"], "Tanh")
+    assert making is not None and making.place is not None and making.place.line == 9
+    choices = [find_choice(making, kind) for kind in ("ReLU", "GELU")]
+    assert [choice.line for choice in choices if choice is not None] == [7, 9]
+
+
+def test_an_argument_that_partial_binds_is_found_there(helpers: Path) -> None:
+    outer, norm = [SourceLine(str(helpers), 12)], [SourceLine(str(helpers), 2)]
+    making = find_making(outer, ["norm"], "Norm")
+    assert making is not None
+    trail = trace_argument(making, ["eps"], norm, {str(helpers)})
+    assert trail is not None and trail.place is not None
+    assert (trail.place.line, trail.value) == (12, 1e-6)
+
+
+def test_a_value_that_a_constructor_makes_for_its_base_is_found_and_what_it_hangs_on(
+    helpers: Path,
+) -> None:
+    classes = [SourceLine(str(helpers), 2), SourceLine(str(helpers), 32)]
+    trail = trace_attribute(classes, ["bias", "bias_attr"], {str(helpers)})
+    assert trail is not None and trail.place is not None
+    assert (trail.place.line, trail.parameters) == (3, ("bias",))
+    handed = trace_attribute(classes, ["eps", "epsilon"], {str(helpers)})
+    assert handed is not None and (handed.place, handed.parameters) == (None, ("eps",))

@@ -44,13 +44,19 @@ _SIZES = frozenset(
 
 
 def find_argument(
-    side: Side, info: ModelInfo, path: str, names: Sequence[str], handed: bool = False
+    side: Side,
+    info: ModelInfo,
+    path: str,
+    names: Sequence[str],
+    handed: bool = False,
+    due: object = None,
 ) -> SourceLine | None:
     """Return where the user's code sets a module; None if nothing tells.
 
     names: of an attribute of the module or of a parameter of its constructor, one of which is right.
     The value is followed out of constructors of the framework's and of the user's as long as it is
-    handed in as it is. handed: the names are of parameters alone.
+    handed in as it is. handed: the names are of parameters alone. due: what the module should be set to;
+    an argument that says so is not what sets it otherwise.
     """
     classes, own = side.find_classes(path, anywhere=True), list_files(side, path)
     trail = Trail(None, tuple(names)) if handed else trace_attribute(classes, names, own)
@@ -64,9 +70,16 @@ def find_argument(
         classes, parameters = side.find_classes(path, anywhere=True), trail.parameters
         ordered = sorted(parameters, key=lambda name: name in _SIZES)
         trail = trace_argument(making, ordered, classes, own)
-        found = _keep_own(trail, own) or found
+        place = _keep_own(trail, own)
+        if found is not None and trail is not None and _is_due(trail.value, due):
+            break
+        found = place or found
         path = owner
     return found
+
+
+def _is_due(value: object, due: object) -> bool:
+    return value is not None and type(value) is type(due) and value == due
 
 
 def find_deciding(
@@ -133,8 +146,9 @@ def add_lines(findings: Findings, runner: Runner) -> None:
             ours = find_torch_line(finding, runner.reference, pairing)
         if finding.paddle_line is None:
             chosen = _find_choice(finding, runner) or _find_set_late(finding, runner)
+            due = _find_due(finding, pairing)
             theirs = chosen or _find(
-                finding, runner.port, pairing.paddle, finding.paddle_name, settings
+                finding, runner.port, pairing.paddle, finding.paddle_name, settings, due
             )
             # where no setting differs, a condition at the line of a layer need not be what decides
             is_shown = chosen or find_settings(pairing, finding.torch_name, finding.paddle_name)
@@ -261,10 +275,27 @@ def _list_settings(finding: Finding, pairing: Pairing) -> list[str]:
     return roles
 
 
+def _find_due(finding: Finding, pairing: Pairing) -> object:
+    """Return PyTorch's value of the one setting in which a finding's modules differ; None for several."""
+    ours, theirs = finding.torch_name, finding.paddle_name
+    if ours not in pairing.torch.modules or theirs not in pairing.paddle.modules:
+        return None
+    found = pairing.compare_settings(ours, theirs)
+    return found[0].torch_value if len(found) == 1 else None
+
+
 def _find(
-    finding: Finding, side: Side, info: ModelInfo, name: str, settings: Sequence[str]
+    finding: Finding,
+    side: Side,
+    info: ModelInfo,
+    name: str,
+    settings: Sequence[str],
+    due: object = None,
 ) -> SourceLine | None:
-    """Return the line of one side. settings: in which the modules of the finding differ."""
+    """Return the line of one side. settings: in which the modules of the finding differ.
+
+    due: what the setting should be, if it is one.
+    """
     if finding.stage in _MADE:
         return side.find_maker(_MADE[finding.stage])
     if finding.stage == "loss":
@@ -278,7 +309,8 @@ def _find(
     ]
     settings = [*settings, *told]
     names = list_names(settings, info.modules[path].kind if path in info.modules else "")
-    made = find_argument(side, info, path, names) if names and path in info.modules else None
+    known = bool(names) and path in info.modules
+    made = find_argument(side, info, path, names, due=due) if known else None
     if made is not None:
         return made
     if path in info.stock or (finding.stage == "weights" and tensor is None):
@@ -295,7 +327,7 @@ def list_names(settings: Sequence[str], kind: str) -> list[str]:
     names: list[str] = []
     for name in settings:
         convention, _ = api.conventions().get((kind, name), (None, ""))
-        argument = [] if convention is None else [convention.argument]
+        argument = [] if convention is None else convention.argument.split("=")  # a bias may be two
         names += [name, *argument, f"{name}_attr", f"has_{name}", *sorted(SYNONYMS.get(name, ()))]
     return list(dict.fromkeys(filter(None, names)))
 

@@ -189,6 +189,9 @@ def _add_fault(
     leave_out = findings.places_only or _has_finding(findings, fault)
     lines = Lines() if leave_out else finder.find(fault)
     fault = move_closer(fault, pairing, done.reference)
+    resized = _find_resized(fault, pairing, run)
+    if resized is not None:
+        fault, lines = resized, Lines()
     ours, theirs = fault.place
     if fault.stage == "backward" and _meets_frozen(pairing, fault):
         return  # the frozen parameter has a finding of its own
@@ -198,6 +201,8 @@ def _add_fault(
         return
     mode = " in train mode" if done.training else ""
     text = f"{_describe(fault, pairing, run)}{mode}; {fault.where}"
+    if resized is not None:
+        text = f"its settings differ, so that it cannot be compared{mode}; {fault.where}"
     guess = "" if findings.places_only else _explain_numbers(runner, done, fault)
     both = lines.torch, lines.paddle
     kind, why = _name_kind(fault), _rank_causes(guess, lines, None)
@@ -220,6 +225,23 @@ def _add_fault(
         elif lines.is_open:  # no edit has proven it
             why = _rank_causes(guess, replace(lines, words=""), None)
             findings.replace(finding, replace(finding, cause=why))
+        elif lines.is_proven:
+            written = experiment.compare_statements(finding)
+            why = ". ".join(filter(None, [finding.cause, written]))
+            findings.replace(finding, replace(finding, cause=why))
+
+
+def _find_resized(fault: Fault, pairing: Pairing, run: PinnedRun) -> Fault | None:
+    """Return a fault at the one layer in its code that nothing compares, if that is set otherwise."""
+    if not fault.own_code or fault.kind == "mask" or fault.stage != "forward":
+        return None
+    layers = find_incomparable_layers(pairing, run)
+    inner = [path for path, around in layers.items() if around == fault.place[1]]
+    ours = pairing.names.get(inner[0]) if len(inner) == 1 else None
+    if ours is None or not pairing.settings_differ(ours, inner[0]):
+        return None
+    where = f"in {fault.place[1] or 'the model'}, {fault.where}"
+    return replace(fault, place=(ours, inner[0]), where=where, own_code=False)
 
 
 def _rank_causes(guess: str, lines: Lines, edit: Suggestion | None) -> str:

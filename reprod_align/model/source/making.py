@@ -5,7 +5,7 @@ A setting is followed through constructors: from the attribute to the argument.
 
 import ast
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from reprod_align.model.source import SourceLine
@@ -20,6 +20,7 @@ from reprod_align.model.source.parsing import (
     name_called,
     parse,
     place_of,
+    read_number,
 )
 
 
@@ -31,6 +32,8 @@ class Making:
     owner: ast.ClassDef
     node: Any
     """the call that makes it, or the statement where no such call can be told"""
+    through: tuple[ast.Call, ...] = ()
+    """calls of functions of the file, each inside the one before it, the last of which makes the layer"""
 
     @property
     def place(self) -> SourceLine | None:
@@ -55,9 +58,17 @@ def find_making(
         if made is None:
             continue
         node = made if made.value is None else _narrow(made.value, path[1:], class_name)
-        if not find_calls(node, class_name):
-            node = _find_only_call(made, file, owner, class_name) or node
-        return Making(file, owner, node)
+        if find_calls(node, class_name):
+            return Making(file, owner, node)
+        node = node if isinstance(node, ast.Call) else made.value or made
+        parts = [*_list_assigned(file, made)]
+        calls = [call for part in parts for call in find_calls(part, class_name)]
+        if calls:
+            return Making(file, owner, calls[0])
+        whole = Making(file, owner, node)
+        inside = _find_inside(whole, [node, *parts], path[1:], class_name)
+        call = _find_on_one_line(find_calls(owner, class_name))
+        return inside or (whole if call is None else replace(whole, node=call))
     for file, owner in owners:
         call = _find_on_one_line(find_calls(owner, class_name))
         if call is not None:
@@ -69,14 +80,24 @@ def find_choice(making: Making, class_name: str) -> SourceLine | None:
     """Return the condition that made this layer and not the `class_name` of the other branch."""
     tree = parse(making.file)
     found = [
-        node
-        for node in (ast.walk(tree) if tree is not None else ())
-        if isinstance(node, (ast.If, ast.IfExp))
-        and any(making.node is inner for inner in ast.walk(node))
-        and not find_calls(making.node, class_name)
-        and _is_made_elsewhere(node, making.node, class_name)
+        test
+        for test, branches in (_list_choices(tree) if tree is not None else ())
+        if not find_calls(making.node, class_name)
+        and _is_made_elsewhere(branches, making.node, class_name)
     ]
-    return place_of(making.file, max(found, key=lambda node: node.lineno).test) if found else None
+    return place_of(making.file, max(found, key=lambda test: test.lineno)) if found else None
+
+
+def _list_choices(tree: ast.AST) -> Iterator[tuple[ast.expr, Sequence[Sequence[ast.AST]]]]:
+    """Yield every condition with its two branches; after one that returns, what follows is the other."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.IfExp):
+            yield node.test, ([node.body], [node.orelse])
+        for _, block in ast.iter_fields(node):
+            for at, one in enumerate(block) if isinstance(block, list) else ():
+                if isinstance(one, ast.If):
+                    returns = isinstance(one.body[-1], ast.Return)
+                    yield one.test, (one.body, one.orelse or (block[at + 1 :] if returns else []))
 
 
 def find_other_branch(making: Making) -> SourceLine | None:
@@ -111,9 +132,10 @@ def find_held(classes: Sequence[SourceLine], name: str) -> SourceLine | None:
     return next((place_of(file, made) for file, made in found if made is not None), None)
 
 
-def _is_made_elsewhere(choice: ast.If | ast.IfExp, made: ast.AST, class_name: str) -> bool:
-    """Tell whether the branch that does not hold `made` makes a `class_name`."""
-    branches = [part if isinstance(part, list) else [part] for part in (choice.body, choice.orelse)]
+def _is_made_elsewhere(
+    branches: Sequence[Sequence[ast.AST]], made: ast.AST, class_name: str
+) -> bool:
+    """Tell whether the one branch that does not hold `made` makes a `class_name`."""
     holds = [
         any(made is inner for part in branch for inner in ast.walk(part)) for branch in branches
     ]
@@ -121,16 +143,70 @@ def _is_made_elsewhere(choice: ast.If | ast.IfExp, made: ast.AST, class_name: st
     return len(others) == 1 and any(find_calls(part, class_name) for part in others[0])
 
 
-def _find_only_call(made: Any, file: str, owner: ast.ClassDef, class_name: str) -> ast.Call | None:
-    """Return the call that makes a layer, where the statement only assigns what was made before."""
+_GROWING = frozenset({"append", "extend", "insert"})
+"""methods of a list that give it what it holds"""
+
+
+def _list_assigned(file: str, made: Any) -> Iterator[ast.expr]:
+    """Yield what the variables of a statement were given, and what the list that it makes was given."""
     function = find_innermost(file, made.lineno, FUNCTIONS)
-    names = [node.id for node in ast.walk(made) if isinstance(node, ast.Name)]
-    for name in names if function is not None else ():
-        values = [node.value for node in find_assignments(function, name)]
-        calls = [call for value in values if value for call in find_calls(value, class_name)]
-        if calls:
-            return calls[0]
-    return _find_on_one_line(find_calls(owner, class_name))
+    names = {node.id for node in ast.walk(made) if isinstance(node, ast.Name)}
+    names |= {ast.unparse(target) for target in getattr(made, "targets", ())}
+    for name in sorted(names) if function is not None else ():
+        given = (one.value for one in find_assignments(function, name) if one is not made)
+        yield from (value for value in given if value is not None)
+    for call in ast.walk(function) if function is not None else ():
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.args:
+            if call.func.attr in _GROWING and ast.unparse(call.func.value) in names:
+                yield call.args[-1]
+
+
+def _find_inside(
+    making: Making, parts: Sequence[ast.AST], steps: Sequence[str], class_name: str
+) -> Making | None:
+    """Return where a function that some code calls makes the layer; None if none does.
+
+    The class may be handed to the function: then it is what the function calls by that name.
+    steps: what is left of the layer's path; a number tells which of several calls it is.
+    """
+    calls = [one for part in parts for one in ast.walk(part) if isinstance(one, ast.Call)]
+    for call in calls if len(making.through) < _DEEPEST else ():
+        function = _find_function(making, call)
+        if function is None:
+            continue
+        within = replace(making, through=(*making.through, call))
+        found = find_calls(function, class_name) or _list_handed(function, call)
+        if found:
+            number = int(steps[0]) if steps and steps[0].isdigit() else 0
+            found.sort(key=lambda one: one.lineno)
+            return replace(within, node=found[min(number, len(found) - 1)])
+        if (deeper := _find_inside(within, function.body, steps, class_name)) is not None:
+            return deeper
+    return None
+
+
+def _find_function(making: Making, call: ast.Call) -> ast.FunctionDef | None:
+    """Return the function of the file, or the method of the class, that a call calls."""
+    held = call.func.value if isinstance(call.func, ast.Attribute) else None
+    tree, name = parse(making.file), name_called(call)
+    own = isinstance(held, ast.Name) and held.id in ("self", "cls", making.owner.name)
+    body = making.owner.body if own else tree.body if held is None and tree is not None else []
+    found = (one for one in body if isinstance(one, ast.FunctionDef) and one.name == name)
+    return next(found, None)
+
+
+def _list_handed(function: ast.FunctionDef, call: ast.Call) -> list[ast.Call]:
+    """Return the calls in a function of what it is handed by a call."""
+    known = _list_given(function, call)
+    calls = [one for one in ast.walk(function) if isinstance(one, ast.Call)]
+    return [one for one in calls if isinstance(one.func, ast.Name)
+            and _find_argument(call, [one.func.id], known) is not None]  # fmt: skip
+
+
+def _list_given(function: ast.FunctionDef, call: ast.Call) -> list[str]:
+    """Return the parameters of a function that a call gives values to, in order."""
+    names = _list_arguments(function)
+    return names[1:] if isinstance(call.func, ast.Attribute) and names[:1] == ["self"] else names
 
 
 def _find_on_one_line(calls: Sequence[ast.Call]) -> ast.Call | None:
@@ -182,6 +258,8 @@ class Trail:
     """where the value stands; None: it is handed in under the setting's own name"""
     parameters: tuple[str, ...] = ()
     """of the constructor around it, through which the value came, the likeliest first"""
+    value: object = None
+    """the number or switch that is written there; None if none is"""
 
 
 def trace_attribute(
@@ -204,21 +282,31 @@ def trace_attribute(
                 return _trace(file, owner, made, made.value, file not in own)
     if not found:
         return None
-    other = _find_handed_up(classes, found, own)
-    return Trail(None, found) if other is None else Trail(other)
+    return _find_handed_up(classes, names, own) or Trail(None, found)
 
 
 def _find_handed_up(
     classes: Sequence[SourceLine], names: Sequence[str], own: Collection[str]
-) -> SourceLine | None:
-    """Return where a constructor gives its base class another value by the name of a parameter."""
+) -> Trail | None:
+    """Return where a constructor gives its base class a value of its own; None where it hands one on.
+
+    What such a value hangs on may be handed in.
+    """
     constructors = list(_find_constructors(classes))
     for (file, function), (_, base) in zip(constructors, constructors[1:], strict=False):
+        known = _list_arguments(function)
         for call in [one for one in ast.walk(function) if _is_super_call(one)]:
-            for name in names if file in own else ():
-                value = _find_argument(call, [name], _list_arguments(base)[1:])  # type: ignore[arg-type]
-                if isinstance(value, (ast.Name, ast.Constant)) and ast.unparse(value) != name:
-                    return place_of(file, value)
+            value = _find_argument(call, names, _list_arguments(base)[1:])  # type: ignore[arg-type]
+            if file not in own or not isinstance(value, (ast.Name, ast.Constant)):
+                continue
+            if isinstance(value, ast.Constant):
+                return Trail(place_of(file, value))
+            given = find_assignments(function, value.id)
+            if value.id not in known and len(given) == 1:
+                used = (one.id for one in ast.walk(given[0].value) if isinstance(one, ast.Name))
+                return Trail(
+                    place_of(file, given[0]), tuple(name for name in used if name in known)
+                )
     return None
 
 
@@ -245,13 +333,36 @@ def trace_argument(
         return None
     value = _find_argument(making.node, names, list_parameters(classes))
     if value is None:
-        default = find_default(classes, names)
-        return Trail(default if default is not None and default.file in own else making.place)
-    return _trace(making.file, making.owner, value, value, making.file not in own)
+        file, default = _find_bound(classes, names, own) or _find_default(classes, names)
+        if default is None or file not in own:
+            return Trail(making.place)
+        return Trail(place_of(file, default), value=read_number(default))
+    calls, known = making.through, read_number(value)
+    trail = _trace(making.file, making.owner, value, value, making.file not in own, calls)
+    return replace(trail, value=known)
 
 
-def find_default(classes: Sequence[SourceLine], names: Sequence[str]) -> SourceLine | None:
-    """Return where a constructor writes the default of a parameter."""
+def _find_bound(
+    classes: Sequence[SourceLine], names: Sequence[str], own: Collection[str]
+) -> tuple[str, ast.expr] | None:
+    """Return the only argument of a class that functools.partial binds, with its file; None if none is."""
+    kinds = {owner.name for _, owner in find_owners(classes[:1])}
+    trees = [(file, parse(file)) for file in sorted(own)]
+    found = [
+        (file, keyword.value)
+        for file, tree in trees
+        for call in (find_calls(tree, "partial") if tree is not None else ())
+        if call.args and ast.unparse(call.args[0]).rpartition(".")[2] in kinds
+        for keyword in call.keywords
+        if keyword.arg in names
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _find_default(
+    classes: Sequence[SourceLine], names: Sequence[str]
+) -> tuple[str, ast.expr | None]:
+    """Return the default of a constructor's parameter, with its file; None if it has none."""
     for file, function in _find_constructors(classes):
         args = function.args
         ordered = [*args.posonlyargs, *args.args]
@@ -259,9 +370,9 @@ def find_default(classes: Sequence[SourceLine], names: Sequence[str]) -> SourceL
                  *zip(args.kwonlyargs, args.kw_defaults, strict=True)]  # fmt: skip
         for argument, default in pairs:
             if argument.arg in names and default is not None:
-                return place_of(file, default)
-        return None
-    return None
+                return file, default
+        break
+    return "", None
 
 
 def list_parameters(classes: Sequence[SourceLine]) -> list[str]:
@@ -284,9 +395,17 @@ def read_attributes(place: SourceLine) -> list[str]:
     return [*dict.fromkeys([*held, *(name for name in given if name in known)])]
 
 
-def _trace(file: str, owner: ast.ClassDef, node: Any, value: ast.expr, through: bool) -> Trail:
+def _trace(
+    file: str,
+    owner: ast.ClassDef,
+    node: Any,
+    value: ast.expr,
+    through: bool,
+    calls: tuple[ast.Call, ...] = (),
+) -> Trail:
+    """calls: of functions of the file, inside the last of which the value stands."""
     function = find_innermost(file, value.lineno, FUNCTIONS)
-    ends = list(_follow(_ValueScope(owner, function, through), node, value, _DEEPEST))
+    ends = list(_follow(_ValueScope(file, owner, function, through, calls), node, value, _DEEPEST))
     parameters = tuple(dict.fromkeys(name for _, name in ends if name))
     place = ends[0][0] if len(ends) == 1 or parameters else node
     return Trail(place_of(file, place), parameters)
@@ -296,10 +415,13 @@ def _trace(file: str, owner: ast.ClassDef, node: Any, value: ast.expr, through: 
 class _ValueScope:
     """Where the names that a value is made of are looked up."""
 
+    file: str
     owner: ast.ClassDef
     function: Any
     through: bool
     """whether every name of an expression is followed: in a framework's code, which is right"""
+    calls: tuple[ast.Call, ...] = ()
+    """by which the function is reached from the constructor"""
 
     def find(self, name: str) -> list[Any]:
         """Return the statements that give a name a value."""
@@ -308,6 +430,15 @@ class _ValueScope:
 
     def is_parameter(self, name: str) -> bool:
         return self.function.name == "__init__" and name in _list_arguments(self.function)
+
+    def find_handed(self, name: str) -> tuple["_ValueScope", ast.expr] | None:
+        """Return what the call of the function hands in by a name, and where that is looked up."""
+        if not self.calls:
+            return None
+        *outer, call = self.calls
+        value = _find_argument(call, [name], _list_given(self.function, call))
+        around = find_innermost(self.file, call.lineno, FUNCTIONS)
+        return value and (replace(self, function=around, calls=tuple(outer)), value)
 
 
 def _follow(scope: _ValueScope, node: Any, value: ast.AST, left: int) -> Iterator[tuple[Any, str]]:
@@ -322,6 +453,8 @@ def _follow(scope: _ValueScope, node: Any, value: ast.AST, left: int) -> Iterato
         made = [one for one in scope.find(name) if one is not node]
         for one in made if len(made) == 1 or scope.through else ():
             yield from _follow(scope, one, one.value, left - 1)
+        if not made and (handed := scope.find_handed(name)) is not None:
+            yield from _follow(handed[0], handed[1], handed[1], left - 1)
     if not names:
         yield node, ""
 
