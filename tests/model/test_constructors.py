@@ -125,10 +125,12 @@ class Outer(Base):
 class Block(Base):
     def __init__(self, inputs, planes, stride=1):
         self.conv = Conv(inputs, planes, stride=stride)
-
+"""
+BASE = """\
 class Base:
     def __init__(self, size=1, epsilon=1e-5, bias_attr=None):
         self._epsilon = epsilon
+        self._bias = make(size, bias_attr)
 """
 
 
@@ -178,9 +180,12 @@ def test_an_argument_that_partial_binds_is_found_there(helpers: Path) -> None:
 def test_a_value_that_a_constructor_makes_for_its_base_is_found_and_what_it_hangs_on(
     helpers: Path,
 ) -> None:
-    classes = [SourceLine(str(helpers), 2), SourceLine(str(helpers), 32)]
-    trail = trace_attribute(classes, ["bias", "bias_attr"], {str(helpers)})
-    assert trail is not None and trail.place is not None
-    assert (trail.place.line, trail.parameters) == (3, ("bias",))
-    handed = trace_attribute(classes, ["eps", "epsilon"], {str(helpers)})
+    base = helpers.with_name("base.py")
+    base.write_text(BASE)
+    classes, own = [SourceLine(str(helpers), 2), SourceLine(str(base), 2)], {str(helpers)}
+    for names in (["bias", "bias_attr"], ["_bias"]):  # the constructor's name; the base's own
+        trail = trace_attribute(classes, names, own)
+        assert trail is not None and trail.place is not None
+        assert (trail.place.line, trail.parameters) == (3, ("bias",))
+    handed = trace_attribute(classes, ["eps", "epsilon"], own)
     assert handed is not None and (handed.place, handed.parameters) == (None, ("eps",))

@@ -277,7 +277,8 @@ def _list_settings(finding: Finding, pairing: Pairing) -> list[str]:
 
 def _find_due(finding: Finding, pairing: Pairing) -> object:
     """Return PyTorch's value of the one setting in which a finding's modules differ; None for several."""
-    ours, theirs = finding.torch_name, finding.paddle_name
+    sides = (finding.torch_name, pairing.torch), (finding.paddle_name, pairing.paddle)
+    ours, theirs = (name if name in side.modules else parent(name) for name, side in sides)
     if ours not in pairing.torch.modules or theirs not in pairing.paddle.modules:
         return None
     found = pairing.compare_settings(ours, theirs)

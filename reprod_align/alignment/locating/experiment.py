@@ -277,7 +277,8 @@ class Experiment:
                     found = [] if donor is None else [*list_parts_apart(site.value, donor)]
                     for one, other in found if len(found) == 1 else ():
                         theirs, ours = site.text(one), ast.unparse(other)
-                        return f"`{theirs}` in {PORT}, `{ours}` in {REFERENCE}'s line"
+                        if one is not site.value:
+                            return f"`{theirs}` in {PORT}, `{ours}` in {REFERENCE}'s line"
         return ""
 
     # ------------------------------------------------- values that modules hold

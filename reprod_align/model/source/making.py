@@ -6,6 +6,7 @@ A setting is followed through constructors: from the attribute to the argument.
 import ast
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from reprod_align.model.source import SourceLine
@@ -279,7 +280,8 @@ def trace_attribute(
         for name in names:
             made = find_attribute(owner, name)
             if made is not None and made.value is not None:
-                return _trace(file, owner, made, made.value, file not in own)
+                trail = _trace(file, owner, made, made.value, file not in own)
+                return _find_handed_up(classes, trail.parameters, own) or trail
     if not found:
         return None
     return _find_handed_up(classes, names, own) or Trail(None, found)
@@ -295,18 +297,16 @@ def _find_handed_up(
     constructors = list(_find_constructors(classes))
     for (file, function), (_, base) in zip(constructors, constructors[1:], strict=False):
         known = _list_arguments(function)
-        for call in [one for one in ast.walk(function) if _is_super_call(one)]:
-            value = _find_argument(call, names, _list_arguments(base)[1:])  # type: ignore[arg-type]
-            if file not in own or not isinstance(value, (ast.Name, ast.Constant)):
-                continue
-            if isinstance(value, ast.Constant):
-                return Trail(place_of(file, value))
-            given = find_assignments(function, value.id)
-            if value.id not in known and len(given) == 1:
+        calls = [one for one in ast.walk(function) if file in own and _is_super_call(one)]
+        for call, name in product(calls, names):
+            value = _find_argument(call, [name], _list_arguments(base)[1:])  # type: ignore[arg-type]
+            held = value.id if isinstance(value, ast.Name) else ""
+            if isinstance(value, ast.Constant) or (held != name and {held, name} <= {*known}):
+                return Trail(place_of(file, value))  # a parameter in the place of another
+            given = find_assignments(function, held) if held not in known else []
+            if len(given) == 1:
                 used = (one.id for one in ast.walk(given[0].value) if isinstance(one, ast.Name))
-                return Trail(
-                    place_of(file, given[0]), tuple(name for name in used if name in known)
-                )
+                return Trail(place_of(file, given[0]), tuple(one for one in used if one in known))
     return None
 
 
@@ -438,7 +438,7 @@ class _ValueScope:
         *outer, call = self.calls
         value = _find_argument(call, [name], _list_given(self.function, call))
         around = find_innermost(self.file, call.lineno, FUNCTIONS)
-        return value and (replace(self, function=around, calls=tuple(outer)), value)
+        return None if value is None else (replace(self, function=around, calls=(*outer,)), value)
 
 
 def _follow(scope: _ValueScope, node: Any, value: ast.AST, left: int) -> Iterator[tuple[Any, str]]:

@@ -1,9 +1,13 @@
 """Which places get a finding."""
 
+import reprod_align
 from reprod_align.alignment.comparing import compare_pass
 from reprod_align.alignment.locating.blame import locate
 from tests.alignment.restructured import BATCH, make_paddle, make_torch
-from tests.alignment.small import at_work
+from tests.alignment.small import PaddleNet, TorchNet, X, at_work
+
+import paddle
+import torch
 
 
 def test_a_layer_that_cannot_be_compared_has_no_finding_beside_the_code_around_it() -> None:
@@ -13,3 +17,24 @@ def test_a_layer_that_cannot_be_compared_has_no_finding_beside_the_code_around_i
         locate(runner, findings, compare_pass(runner, runner.expected, training=False))
     found = [(finding.stage, finding.paddle_name) for finding in findings.report.findings]
     assert found == [("forward", "2")]
+
+
+def test_the_one_layer_that_cannot_be_compared_has_the_finding_if_it_is_set_otherwise() -> None:
+    ours, theirs = _Twice(last=torch.nn.Linear(5, 1)), _PaddleTwice(last=paddle.nn.Linear(5, 2))
+    finding = reprod_align.align(ours, theirs, (X,)).findings[0]
+    assert (finding.torch_name, finding.paddle_name) == ("second", "second")
+    assert "out_features: PyTorch 1, Paddle 2" in finding.settings
+
+
+class _Twice(TorchNet):
+    """Its last layer's output is one of two, and loses its last axis if that is one."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.first(x), super().forward(x).squeeze(-1)  # type: ignore[return-value]
+
+
+class _PaddleTwice(PaddleNet):
+    """The same."""
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        return self.first(x), super().forward(x).squeeze(-1)
