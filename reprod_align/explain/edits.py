@@ -180,7 +180,7 @@ def follow_others(site: Site) -> Iterator[Text]:
 def _follow(site: Site, donor: Any) -> Iterator[Text]:
     ours, theirs = site.value, value_of(donor)
     whole = likeness(ours, theirs) > _ALIKE_ENOUGH or _set_the_same(site.statement, donor)
-    found = [pair for pair in list_parts_apart(ours, theirs) if whole or pair[0] is not ours]
+    found = [pair for pair in _list_differences(ours, theirs) if whole or pair[0] is not ours]
     for one, other in found:
         yield from _put(site, one, other)
     for one, _ in found:
@@ -247,13 +247,13 @@ def _add_argument(text: str, node: ast.Call, argument: str, first: bool = False)
     return f"{inner}{', ' if given else ''}{argument})" if not first else text
 
 
-def list_parts_apart(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
+def _list_differences(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the smallest parts in which two trees differ, with a text of their own."""
     if ast.dump(one) == ast.dump(other):
         return
     parts = list(_pair_parts(one, other))
     for left, right in parts:
-        yield from list_parts_apart(left, right)
+        yield from _list_differences(left, right)
     if not parts or _name_arguments(one) != _name_arguments(other):
         yield one, other
 

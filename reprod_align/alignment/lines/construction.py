@@ -151,7 +151,10 @@ def add_lines(findings: Findings, runner: Runner) -> None:
                 finding, runner.port, pairing.paddle, finding.paddle_name, settings, due
             )
             # where no setting differs, a condition at the line of a layer need not be what decides
-            is_shown = chosen or find_settings(pairing, finding.torch_name, finding.paddle_name)
+            settled = due is not None or find_settings(
+                pairing, finding.torch_name, finding.paddle_name
+            )
+            is_shown = chosen or settled
             finding = _tell_choice(findings, finding, theirs if is_shown else None, pairing)
         findings.replace(finding, give_lines(finding, ours, theirs))
 

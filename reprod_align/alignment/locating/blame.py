@@ -225,10 +225,6 @@ def _add_fault(
         elif lines.is_open:  # no edit has proven it
             why = _rank_causes(guess, replace(lines, words=""), None)
             findings.replace(finding, replace(finding, cause=why))
-        elif lines.is_proven:
-            written = experiment.compare_statements(finding)
-            why = ". ".join(filter(None, [finding.cause, written]))
-            findings.replace(finding, replace(finding, cause=why))
 
 
 def _find_resized(fault: Fault, pairing: Pairing, run: PinnedRun) -> Fault | None:

@@ -6,7 +6,6 @@ module holds, such as a rotary table or a switch, is made before the run, so tha
 mends it: it is replaced in the module.
 """
 
-import ast
 import math
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -28,10 +27,10 @@ from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array
 from reprod_align.base.text import ancestors, is_within, last_part, parent
 from reprod_align.explain.donor import translate_keyword
-from reprod_align.explain.edits import ROWS, list_parts_apart, value_of
+from reprod_align.explain.edits import ROWS
 from reprod_align.explain.executed import note_lines
 from reprod_align.explain.overlay import NotAppliedError, overlaid
-from reprod_align.explain.scope import Scope, Sources, find_scope, list_sites
+from reprod_align.explain.scope import Scope, Sources, find_scope
 from reprod_align.explain.trials import BUDGETS, Files, Trial, list_texts
 from reprod_align.explain.workers import try_in_order
 from reprod_align.model.local import LocalSide, find_local
@@ -259,27 +258,6 @@ class Experiment:
     def _elsewhere(self) -> tuple[Runner, PinnedRun] | None:
         """What runs both sides on another batch, and the port's run there; None if there is none."""
         return run_elsewhere(self.runner, self.training)
-
-    def compare_statements(self, finding: Finding) -> str:
-        """Return the one part in which the statements at a finding's lines differ, in words; "" for several.
-
-        PyTorch's stands there as the port's framework writes it. Nothing is run.
-        """
-        reference, port = self.runner.reference, self.runner.port
-        if not (isinstance(reference, LocalSide) and isinstance(port, LocalSide)):
-            return ""
-        sources = Sources(self.files.loaded)
-        scope = find_scope(finding, reference, port, self.runner.pairing.modules, sources)
-        for region in [one for one in scope.regions[:1] if self._is_read(one.file)]:
-            for site in list_sites(scope, region, Code(self.files.read(region.file, {}))):
-                if site.statement.lineno <= scope.place[1] <= site.statement.end_lineno:
-                    donor = None if site.donor is None else value_of(site.donor)
-                    found = [] if donor is None else [*list_parts_apart(site.value, donor)]
-                    for one, other in found if len(found) == 1 else ():
-                        theirs, ours = site.text(one), ast.unparse(other)
-                        if one is not site.value:
-                            return f"`{theirs}` in {PORT}, `{ours}` in {REFERENCE}'s line"
-        return ""
 
     # ------------------------------------------------- values that modules hold
 

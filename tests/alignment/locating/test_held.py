@@ -66,17 +66,10 @@ def test_a_faithful_table_is_left_alone(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "apart"),
-    [
-        ("1.0 / (100.0", "1.0 * (100.0", ""),
-        ("100.0 **", "50.0 **", "`50.0` in Paddle, `100.0` in PyTorch's line"),
-    ],
+    ("before", "after"), [("1.0 / (100.0", "1.0 * (100.0"), ("100.0 **", "50.0 **")]
 )
-def test_the_line_that_makes_it_is_named_and_what_alone_differs_there(
-    before: str, after: str, apart: str, tmp_path: Path
-) -> None:
+def test_the_line_that_makes_it_is_named(before: str, after: str, tmp_path: Path) -> None:
     finding = judge(PORT.replace(before, after), tmp_path).findings[0]
-    assert apart in finding.cause and ("in PyTorch's line" in finding.cause) == bool(apart)
     assert finding.paddle_line == f"{tmp_path / 'port.py'}:8"
     assert "rates, a tensor that Paddle's module makes, is not PyTorch's table" in finding.message
 
