@@ -300,6 +300,8 @@ torch.LongTensor(*sizes) := paddle.empty([*sizes], dtype="int64")
 torch.IntTensor(data) := paddle.to_tensor(data, dtype="int32")
 torch.BoolTensor(data) := paddle.to_tensor(data, dtype="bool")
 torch.as_tensor(data, dtype, device) := paddle.to_tensor(data, dtype=dtype)
+torch.as_tensor(data, dtype, device) = data.astype(dtype)
+torch.as_tensor(data, dtype, device) = data
 torch.from_numpy(ndarray) := paddle.to_tensor(ndarray)
 torch.meshgrid(*tensors, indexing) := paddle.meshgrid(*tensors)
 torch.meshgrid(*tensors, indexing) = spread_over_grid(*tensors, indexing=indexing)

@@ -36,6 +36,20 @@ def test_a_candidate_with_another_gradient_is_not_proven(
     assert found is same
 
 
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [("a0.detach().astype(k_dtype)", False), ("a0.astype(k_dtype)", True)],
+)
+def test_a_request_for_float32_hides_no_gradient(text: str, same: bool) -> None:
+    """The recorded run answered it with float64, and so is the call that is repeated for its gradient."""
+    x = torch.linspace(-1, 1, 5, dtype=torch.float64).requires_grad_(True)
+    call = values.RecordedCall((x,), {"dtype": torch.float32}, x.detach())
+    call.default_dtype, call.widened = torch.float64, True
+    fact = record.Fact({"torch.as_tensor"}, [call])
+    node = call_in("f(x, dtype=d)")
+    assert trial.prove(node, text, "torch.as_tensor", fact, {}) is same
+
+
 def test_what_ended_a_process_is_not_tried_in_other_forms(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
     monkeypatch.setattr(trial, "note_attempt", lambda text, _: tried.append(text))

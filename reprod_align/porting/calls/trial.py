@@ -466,6 +466,7 @@ def _set_default_dtype(
     note: is called where Paddle asks for float32, or makes it of integers.
     """
     from reprod_align.backends.paddle.calls import float32_requests
+    from reprod_align.backends.torch.calls import float32_requests as repeat_requests
 
     import paddle
     import torch
@@ -476,6 +477,7 @@ def _set_default_dtype(
         with ExitStack() as stack:
             if dtype == "float64" and call.widened:
                 stack.enter_context(float32_requests(note, True))
+                stack.enter_context(repeat_requests(lambda: None, True))
             if isinstance(call.result, Built):
                 paddle.set_default_dtype("float64")  # in which a layer runs afterwards
             elif call.default_dtype is not None:
