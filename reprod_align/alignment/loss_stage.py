@@ -136,13 +136,17 @@ def _log_probabilities(scores: Array) -> Array:
         return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))
 
 
-def compare_losses(runner: Runner, findings: Findings) -> tuple[Trace, Trace]:
+def compare_losses(
+    runner: Runner, findings: Findings, in_training: bool = False
+) -> tuple[Trace, Trace]:
     """Compare the losses on the reference's outputs, and where they agree their gradients.
 
-    Returns the runs of both sides, the port's on those outputs. Where an optimizer's steps follow,
-    which compare the parameters' gradients of the loss, none go back into the models here.
+    in_training: on those of train mode, as where eval mode has no backward pass. Returns the runs of both
+    sides, the port's on those outputs. Where an optimizer's steps follow, which compare the parameters'
+    gradients of the loss, none go back into the models here.
     """
-    training, ends = not runner.eval_backward, runner.reference.optimizer is not None
+    training = in_training or not runner.eval_backward
+    ends = runner.reference.optimizer is not None
     pins = NoWayBack() if ends else NO_PINS
     reference = runner.run_reference(training, loss=True, keep="ends", pins=pins)
     given = runner.run_port(training, "ends", pins=EndPins(reference, ends), loss=True)

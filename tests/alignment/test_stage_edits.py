@@ -109,3 +109,17 @@ def test_none_is_tried_where_the_models_differ(monkeypatch: pytest.MonkeyPatch) 
         torch_loss=torch_loss, paddle_loss=paddle_loss_without_smoothing,
     )  # fmt: skip
     assert {one.stage for one in found.findings} >= {"forward", "loss"}
+
+
+def test_a_loss_that_agrees_on_the_outputs_of_eval_mode_alone_is_a_finding_of_the_loss() -> None:
+    """Dropout makes other outputs, among them some that the port's loss cuts off."""
+    torch.manual_seed(0)
+    ours = TorchNet(torch.nn.Dropout(0.5))
+    most = ours.double().eval()(torch.tensor(X)).max().item() + 1e-3
+    found = align(
+        ours, PaddleNet(paddle.nn.Dropout(0.5)), (X,),
+        torch_loss=lambda output: output.mean(),
+        paddle_loss=lambda output: output.clip(max=most).mean(),
+        torch_optimizer=torch_optimizer, paddle_optimizer=paddle_optimizer,
+    ).findings[0]  # fmt: skip
+    assert (found.stage, found.kind) == ("loss", "loss")

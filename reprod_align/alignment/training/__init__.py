@@ -10,6 +10,7 @@ from reprod_align.alignment.comparing import WHOLE_ROUNDING, compare_pass
 from reprod_align.alignment.details import add_curves
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.blame import search
+from reprod_align.alignment.loss_stage import compare_losses
 from reprod_align.alignment.runner import Runner
 from reprod_align.alignment.training.effects import (
     NOISE,
@@ -200,6 +201,10 @@ def _search_elsewhere(
 
     An optimizer that divides by the gradient's size makes more of what float32 constants leave of it.
     """
+    if runner.reference.loss is not None:  # one that agrees on the outputs of eval mode
+        compare_losses(runner, findings, in_training=True)
+    if findings.at_stage("loss"):
+        return
     if _differs_on_same_weights(runner, findings, taken):
         return
     if search(runner, findings, compare_pass(runner, runner.run_reference(True), True)):
