@@ -118,6 +118,7 @@ class Outer(Base):
         self.tail = Sequential(*layers)
 
     def _make(self, block, planes, stride=1):
+        stride = stride or 1
         layers = [block(self.inplanes, planes, stride)]
         layers.append(block(planes, planes))
         return Sequential(*layers)
@@ -144,16 +145,16 @@ def helpers(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("path", "made", "argument", "line"),
     [
-        (["first", "0"], 23, "planes", 14),
-        (["first", "0"], 23, "stride", 14),
-        (["second", "0"], 23, "planes", 15),
-        (["second", "1"], 24, "planes", 15),
+        (["first", "0"], 24, "planes", 14),
+        (["first", "0"], 24, "stride", 14),
+        (["second", "0"], 24, "planes", 15),
+        (["second", "1"], 25, "planes", 15),
     ],
 )
 def test_a_layer_that_a_method_makes_of_a_class_it_is_handed_is_followed_to_the_call(
     helpers: Path, path: list[str], made: int, argument: str, line: int
 ) -> None:
-    outer, block = [SourceLine(str(helpers), 12)], [SourceLine(str(helpers), 29)]
+    outer, block = [SourceLine(str(helpers), 12)], [SourceLine(str(helpers), 30)]
     making = find_making(outer, path, "Block")
     assert making is not None and making.place is not None and making.place.line == made
     trail = trace_argument(making, [argument], block, {str(helpers)})

@@ -450,11 +450,12 @@ def _follow(scope: _ValueScope, node: Any, value: ast.AST, left: int) -> Iterato
     for name in names:
         if scope.is_parameter(name):
             yield node, name
+        if (handed := scope.find_handed(name)) is not None:
+            yield from _follow(handed[0], handed[1], handed[1], left - 1)
+            continue
         made = [one for one in scope.find(name) if one is not node]
         for one in made if len(made) == 1 or scope.through else ():
             yield from _follow(scope, one, one.value, left - 1)
-        if not made and (handed := scope.find_handed(name)) is not None:
-            yield from _follow(handed[0], handed[1], handed[1], left - 1)
     if not names:
         yield node, ""
 
