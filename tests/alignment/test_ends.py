@@ -1,10 +1,12 @@
 """The gradients of float inputs that one side stops or changes, and outputs that are no tensors."""
 
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
 from reprod_align.alignment.comparing import compare_pass
 from reprod_align.alignment.ends import judge_input_gradients, note_left
+from reprod_align.alignment.findings import NOT_COMPARABLE
 from tests.alignment.given import compare, left
 from tests.alignment.small import PaddleNet, TorchNet, X, at_work
 
@@ -93,6 +95,21 @@ def test_float32_inside_is_no_fault_and_hides_no_stop() -> None:
         lambda layer, x: x + keep(layer, x), lambda layer, x: x.detach() + narrow(layer, x)
     )
     assert report.verdict == "diverges"
+
+
+@pytest.mark.parametrize("grown", [True, False])
+def test_where_rounding_has_grown_the_gradients_of_inputs_are_not_judged(grown: bool) -> None:
+    """As in a batch norm of two values: the outputs differ by what float32 has rounded before it."""
+    with at_work(TorchNet(), PaddleNet()) as (runner, findings):
+        ours = runner.run_reference(True, of_inputs=True)
+        done = compare_pass(runner, ours, True, runner.run_port(True, "outputs", of_inputs=True))
+        done.natural.input_gradients = {"0": 2 * done.reference.input_gradients["0"]}
+        findings.note_float32("a layer", 1e-8)
+        if grown:
+            done = replace(done, outputs=[(pair, NOT_COMPARABLE) for pair, _ in done.outputs])
+        judge_input_gradients(runner, findings, done)
+    said = [one.kind for one in findings.report.not_judged]
+    assert (said, len(findings.report.findings)) == ((["input gradient"], 0) if grown else ([], 1))
 
 
 def test_gradients_that_no_run_has_are_not_judged() -> None:
