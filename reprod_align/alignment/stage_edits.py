@@ -6,9 +6,8 @@ in no run on the reference's numbers.
 """
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from types import FunctionType
 from typing import Final
 
@@ -25,8 +24,7 @@ from reprod_align.errors import ReprodError
 from reprod_align.explain.executed import Ran, note_functions
 from reprod_align.explain.overlay import NotAppliedError, list_live_functions, overlaid
 from reprod_align.explain.scope import Scope, Sources, find_scope
-from reprod_align.explain.trials import BUDGETS, Files, Texts, Trial, list_texts
-from reprod_align.explain.workers import try_in_order
+from reprod_align.explain.trials import BUDGETS, Files, Texts, Trial, TrialSearch, list_texts
 from reprod_align.model.local import LocalSide, find_local
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.source import SourceLine
@@ -77,37 +75,23 @@ class Retrial:
     """what differs with the texts as they are"""
     seconds: float = 0.0
     """that a judgement takes"""
-    spent: float = 0.0
+    search: TrialSearch = field(default_factory=lambda: TrialSearch(BUDGETS["align"]))
 
     def find_edit(self, finding: Finding) -> Trial | None:
         """Return the first edit with which a finding is gone and none is new; None if there is none."""
         if self.ran is None:
             self._watch()
-        budget, key = BUDGETS["align"], _name(finding)
-        if self.seconds > SLOW or key not in self.known or self.spent > budget.seconds:
+        key = _name(finding)
+        if self.seconds > SLOW or key not in self.known or self.search.is_spent:
             return None
         scope = self._find_scope(finding)
-
-        def list_most() -> Iterator[tuple[Trial, Texts]]:
-            return islice(list_texts(self.files, scope, {}), budget.runs)
-
-        def mends(task: tuple[Trial, Texts]) -> tuple[bool, float]:
-            began = time.process_time()
-            return self._mends(key, task[1]), time.process_time() - began
-
-        patience = budget.limit_run(self.seconds)
-        answers = try_in_order(list_most, mends, self._use_one_thread, patience)
-        try:
-            for (_, answer), (trial, _) in zip(answers, list_most(), strict=False):
-                mended, seconds = answer or (False, patience)
-                self.spent += seconds
-                if mended:
-                    return trial
-                if self.spent > budget.seconds:
-                    break
-        finally:
-            answers.close()
-        return None
+        found = self.search.find_first(
+            lambda: list_texts(self.files, scope, {}),
+            lambda made: self._mends(key, made[1]),
+            self._use_one_thread,
+            self.seconds,
+        )
+        return None if found is None else found[0]
 
     def _watch(self) -> None:
         """Judge with the texts as they are, and note what runs, what differs and how long it takes."""

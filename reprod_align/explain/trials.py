@@ -1,8 +1,10 @@
 """The edits that are tried for a finding, the likeliest first, and the texts that they make."""
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +12,7 @@ from reprod_align.explain.code import Edit, dotted, parse_code
 from reprod_align.explain.edits import Candidate, Site, list_candidates
 from reprod_align.explain.executed import MODULE
 from reprod_align.explain.scope import Region, Scope, list_sites
+from reprod_align.explain.workers import try_in_order
 from reprod_align.report import Suggestion
 
 Texts = Mapping[str, str]
@@ -53,6 +56,59 @@ class Budget:
         return max(self.patience, self.slower * usual)
 
 
+@dataclass
+class TrialSearch:
+    """Searches for edits under one budget, and what they have taken so far."""
+
+    budget: Budget
+    runs: int = 0
+    without_answer: int = 0
+    """those whose copy of this process ended, or took too long"""
+    seconds: float = 0.0
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing is left."""
+        return self.runs >= self.budget.runs or self.seconds >= self.budget.seconds
+
+    @property
+    def is_disabled(self) -> bool:
+        """Whether edits were tried, and no copy of this process lived to answer."""
+        return 0 < self.runs == self.without_answer
+
+    def find_first(
+        self,
+        trials: Callable[[], Iterable["Made"]],
+        mends: Callable[["Made"], bool],
+        prepare: Callable[[], None],
+        usual: float,
+    ) -> "Made | None":
+        """Return the first trial that mends; None if none does within the budget.
+
+        trials, prepare: as `try_in_order` takes them. usual: seconds that the port as it is takes.
+        """
+        most, patience = self.budget.runs - self.runs, self.budget.limit_run(usual)
+
+        def work(made: Made) -> tuple[bool, float]:
+            began = time.process_time()
+            return mends(made), time.process_time() - began
+
+        answers = try_in_order(lambda: islice(trials(), most), work, prepare, patience)
+        try:
+            for (_, answer), made in zip(answers, trials(), strict=False):
+                is_mended, seconds = answer or (False, patience)
+                self.runs += 1
+                self.without_answer += answer is None
+                self.seconds += seconds
+                if is_mended:
+                    return made
+                if self.seconds > self.budget.seconds:
+                    break
+        finally:
+            answers.close()
+        return None
+
+
 BUDGETS: Final[dict[str, Budget]] = {
     # for all faults of a pass; the edit of a mutant that was missed at 600 runs stood at 660, and a tiny
     # model's 1,000 runs take 13 seconds, on a slow machine twice that
@@ -69,6 +125,10 @@ class Trial:
 
     file: str
     candidate: Candidate
+
+
+Made = tuple[Trial, Texts]
+"""a candidate, and the texts that it makes"""
 
 
 @dataclass(frozen=True)

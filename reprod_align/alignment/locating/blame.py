@@ -169,7 +169,7 @@ def _add_faults(
             rounding.append(fault)
         else:
             _add_fault(runner, findings, done, run, fault, finder, experiment)
-    if experiment.is_disabled:
+    if experiment.search.is_disabled:
         findings.remark("no edit could be tried: every copy of this process ended before it answered; "
                         "a limit of memory or of processes may be the reason")  # fmt: skip
     return rounding

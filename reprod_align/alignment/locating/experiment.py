@@ -11,8 +11,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, islice
-from typing import Any
+from itertools import chain
 
 from reprod_align.alignment.lines.construction import find_argument
 from reprod_align.alignment.lines.divergence import Difference
@@ -31,8 +30,7 @@ from reprod_align.explain.edits import ROWS
 from reprod_align.explain.executed import note_lines
 from reprod_align.explain.overlay import NotAppliedError, overlaid
 from reprod_align.explain.scope import Scope, Sources, find_scope
-from reprod_align.explain.trials import BUDGETS, Files, Trial, list_texts
-from reprod_align.explain.workers import try_in_order
+from reprod_align.explain.trials import BUDGETS, Files, Made, Texts, Trial, TrialSearch, list_texts
 from reprod_align.model.local import LocalSide, find_local
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.source import Operation, SourceLine, Switch, Wanted
@@ -65,13 +63,10 @@ class Experiment:
     noise: float = 0.0
     """of the outputs, as the search for faults of the backward pass takes it"""
     files: Files = field(default_factory=Files)
-    found: list[tuple[Trial, dict[str, str]]] = field(default_factory=list)
+    found: list[Made] = field(default_factory=list)
     """edits that mend a fault, and the texts that they make"""
     in_vain: int = 0
-    runs: int = 0
-    without_answer: int = 0
-    """those whose copy of this process ended, or took too long"""
-    spent: float = 0.0
+    search: TrialSearch = field(default_factory=lambda: TrialSearch(BUDGETS["align"]))
     tensors: int = 0
     """how many tables were tried"""
     switches: int = 0
@@ -103,8 +98,7 @@ class Experiment:
         reference, port = self.runner.reference, self.runner.port
         if not (isinstance(reference, LocalSide) and isinstance(port, LocalSide)):
             return None  # the code is in another process
-        budget = BUDGETS["align"]
-        if self.in_vain >= _IN_VAIN or self.runs >= budget.runs or self.spent >= budget.seconds:
+        if self.in_vain >= _IN_VAIN or self.search.is_spent:
             return None
         began = time.process_time()
         try:
@@ -112,7 +106,7 @@ class Experiment:
                 finding, fault.shown or fault, reference, port, (is_known, is_sure), call, rows
             )
         finally:
-            self.spent += time.process_time() - began
+            self.search.seconds += time.process_time() - began
         self.in_vain += trial is None
         if trial is None:
             return None
@@ -153,56 +147,20 @@ class Experiment:
         known = self._list_keys(self.run, fault.stage)
         if fault.key not in known:
             return None  # it shows in other runs alone
-        budget = BUDGETS["align"]
-        patience = budget.limit_run(seconds)
-        tried = self._try_all(scope, fault, port, known, near, patience, rows)
-        for (_, answer), trial in tried:
-            mends, seconds = answer or (False, patience)
-            self.runs += 1
-            self.without_answer += answer is None
-            self.spent += seconds
-            if mends:
-                if trial not in self.found:
-                    self.found.append(trial)
-                return trial[0]
-            if self.spent > budget.seconds:
-                break
-        return None
-
-    def _try_all(
-        self,
-        scope: Scope,
-        fault: Fault,
-        port: LocalSide,
-        known: Collection[Key],
-        near: tuple[bool, bool],
-        patience: float,
-        rows: Collection[str],
-    ) -> Iterator[tuple[tuple[int, Any], tuple[Trial, dict[str, str]]]]:
-        """Yield the number of each edit, whether it mends and what that took, and the edit with its texts."""
         classes = [*{type(module) for _, module in port.fw.modules(port.model)}]
-        most = BUDGETS["align"].runs - self.runs
 
-        def list_most() -> Iterator[tuple[Trial, dict[str, str]]]:
+        def list_wanted() -> Iterator[Made]:
             texts = chain(self.found, list_texts(self.files, scope, {}, *near))
-            return islice((one for one in texts if one[0].candidate.kind in rows), most)
+            return (one for one in texts if one[0].candidate.kind in rows)
 
-        def mends(task: tuple[Trial, dict[str, str]]) -> tuple[bool, float]:
-            began = time.process_time()
-            found = self._mends(task[1], classes, fault, known)
-            found = found and self._mends_elsewhere(task[1], classes, fault)
-            return found, time.process_time() - began
+        def mends(made: Made) -> bool:
+            gone = self._mends(made[1], classes, fault, known)
+            return gone and self._mends_elsewhere(made[1], classes, fault)
 
-        answers = try_in_order(list_most, mends, self._use_one_thread, patience)
-        try:
-            yield from zip(answers, list_most(), strict=False)
-        finally:
-            answers.close()
-
-    @property
-    def is_disabled(self) -> bool:
-        """Whether edits were tried, and no copy of this process lived to answer."""
-        return 0 < self.runs == self.without_answer
+        found = self.search.find_first(list_wanted, mends, self._use_one_thread, seconds)
+        if found is not None and found not in self.found:
+            self.found.append(found)
+        return None if found is None else found[0]
 
     def _use_one_thread(self) -> None:
         for side in (self.runner.reference, self.runner.port):
@@ -211,7 +169,7 @@ class Experiment:
 
     def _mends(
         self,
-        texts: dict[str, str],
+        texts: Texts,
         classes: Sequence[type],
         fault: Fault,
         known: Collection[Key],
@@ -236,9 +194,7 @@ class Experiment:
         except (NotAppliedError, ModelFailure):
             return False
 
-    def _mends_elsewhere(
-        self, texts: dict[str, str], classes: Sequence[type], fault: Fault
-    ) -> bool:
+    def _mends_elsewhere(self, texts: Texts, classes: Sequence[type], fault: Fault) -> bool:
         """Tell whether a fault is gone with these texts on another batch too, if it shows on one."""
         if self._elsewhere is None:
             return True

@@ -314,7 +314,7 @@ def test_a_run_that_is_slow_once_is_timed_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def note_slowly(files: Any, run: Callable[[], object]) -> Any:
-        end = time.process_time() + 1.2 * experiment._SLOW
+        end = time.process_time() + 1.2 * experiment.SLOW
         while time.process_time() < end:
             pass
         return note_lines(files, run)
