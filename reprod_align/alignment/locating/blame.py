@@ -32,7 +32,11 @@ from reprod_align.alignment.locating.fault import (
     move_closer,
     note_rounding_as_a_whole,
 )
-from reprod_align.alignment.locating.faults import find_backward_faults, find_forward_faults
+from reprod_align.alignment.locating.faults import (
+    find_backward_faults,
+    find_forward_faults,
+    list_differences,
+)
 from reprod_align.alignment.locating.lines import LineFinder, Lines
 from reprod_align.alignment.locating.parameters import (
     add_parameter_faults,
@@ -190,8 +194,9 @@ def _add_fault(
     lines = Lines() if leave_out else finder.find(fault)
     fault = move_closer(fault, pairing, done.reference)
     resized = _find_resized(fault, pairing, run)
-    if resized is not None:
-        fault, lines = resized, Lines()
+    if resized is not None and not findings.tries_edits:
+        _add_resized(findings, resized, done)
+        return
     ours, theirs = fault.place
     if fault.stage == "backward" and _meets_frozen(pairing, fault):
         return  # the frozen parameter has a finding of its own
@@ -201,8 +206,6 @@ def _add_fault(
         return
     mode = " in train mode" if done.training else ""
     text = f"{_describe(fault, pairing, run)}{mode}; {fault.where}"
-    if resized is not None:
-        text = f"its settings differ, so that it cannot be compared{mode}; {fault.where}"
     guess = "" if findings.places_only else _explain_numbers(runner, done, fault)
     both = lines.torch, lines.paddle
     kind, why = _name_kind(fault), _rank_causes(guess, lines, None)
@@ -222,13 +225,20 @@ def _add_fault(
                 findings.report.findings.remove(finding)  # the other mode shows the same
             else:
                 findings.replace(finding, shown)
+        elif resized is not None:  # no edit of the code around the layer mends it
+            findings.report.findings.remove(finding)
+            _add_resized(findings, resized, done)
         elif lines.is_open:  # no edit has proven it
             why = _rank_causes(guess, replace(lines, words=""), None)
             findings.replace(finding, replace(finding, cause=why))
 
 
 def _find_resized(fault: Fault, pairing: Pairing, run: PinnedRun) -> Fault | None:
-    """Return a fault at the one layer in its code that nothing compares, if that is set otherwise."""
+    """Return a fault at the one layer in its code that nothing compares, if that is set otherwise.
+
+    Where another layer is set otherwise in the same respect and the code around it is right, as where one
+    side pads by a call of its own, the setting is not what is wrong.
+    """
     if not fault.own_code or fault.kind == "mask" or fault.stage != "forward":
         return None
     layers = find_incomparable_layers(pairing, run)
@@ -236,8 +246,27 @@ def _find_resized(fault: Fault, pairing: Pairing, run: PinnedRun) -> Fault | Non
     ours = pairing.names.get(inner[0]) if len(inner) == 1 else None
     if ours is None or not pairing.settings_differ(ours, inner[0]):
         return None
+    wrong = {one.place[1] for one in list_differences(run)}
+    respects = _name_respects(pairing, inner[0])
+    for path, around in layers.items():
+        if around not in wrong and respects & _name_respects(pairing, path):
+            return None
     where = f"in {fault.place[1] or 'the model'}, {fault.where}"
     return replace(fault, place=(ours, inner[0]), where=where, own_code=False)
+
+
+def _add_resized(findings: Findings, fault: Fault, done: Pass) -> None:
+    """Add a finding for a layer that is set otherwise, so that nothing compares it, unless it has one."""
+    if not _has_finding(findings, fault):
+        mode = " in train mode" if done.training else ""
+        text = f"its settings differ, so that it cannot be compared{mode}; {fault.where}"
+        findings.add(fault.stage, *fault.place, text, fault.gap, kind=_name_kind(fault))
+
+
+def _name_respects(pairing: Pairing, path: str) -> set[str]:
+    """Return the names of the settings in which a layer of the port differs from its counterpart."""
+    ours = pairing.names.get(path)
+    return {one.name for one in pairing.compare_settings(ours, path)} if ours is not None else set()
 
 
 def _rank_causes(guess: str, lines: Lines, edit: Suggestion | None) -> str:
