@@ -64,7 +64,7 @@ def judge_input_gradients(runner: Runner, findings: Findings, done: Pass) -> Non
     if not judged:
         return
     findings.check_gaps("backward", "gradients of the inputs", list(judged.values()))
-    grown = not (done.outputs_ok and done.gradients_ok)  # rounding, or there were a finding
+    grown = not (done.outputs_ok and done.gradients_ok)  # by rounding: a fault has a finding above
     for name, found in judged.items():
         if not found.ok:
             _judge(runner, findings, name, found, ours, theirs, grown)

@@ -108,7 +108,7 @@ def judge(pair: PairSpec, dtype: str, put_back: bool = False, places_only: bool 
         if findings.is_enough:
             return _conclude(runner, findings)
         note_unread_rows(runner, findings)
-        if pair.copy_weights:
+        if pair.copy_weights and not findings.places_only:
             note_made_tables(runner, findings)
         slow = pair.further and takes_time(runner)
         if not slow:  # else one short example does

@@ -8,6 +8,7 @@ in no run on the reference's numbers.
 import time
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import FunctionType
 from typing import Final
 
@@ -25,7 +26,7 @@ from reprod_align.explain.executed import Ran, note_functions
 from reprod_align.explain.overlay import NotAppliedError, list_live_functions, overlaid
 from reprod_align.explain.scope import Scope, Sources, find_scope
 from reprod_align.explain.trials import BUDGETS, Files, Texts, Trial, TrialSearch, list_texts
-from reprod_align.model.local import LocalSide, find_local
+from reprod_align.model.local import LocalSide, find_local, use_one_thread
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.source import SourceLine
 from reprod_align.report import Finding
@@ -88,7 +89,7 @@ class Retrial:
         found = self.search.find_first(
             lambda: list_texts(self.files, scope, {}),
             lambda made: self._mends(key, made[1]),
-            self._use_one_thread,
+            partial(use_one_thread, self.runner.reference, self.port),
             self.seconds,
         )
         return None if found is None else found[0]
@@ -130,11 +131,6 @@ class Retrial:
         if runner.reference.optimizer is not None:
             compare_training(runner, findings, self.steps)
         return {_name(one) for one in findings.report.findings}
-
-    def _use_one_thread(self) -> None:
-        for side in (self.runner.reference, self.port):
-            assert isinstance(side, LocalSide)
-            side.fw.use_one_thread()
 
 
 def _name(finding: Finding) -> Key:

@@ -17,7 +17,7 @@ from reprod_align.errors import ReprodError
 from reprod_align.explain.executed import Ran, note_functions
 from reprod_align.explain.overlay import NotAppliedError, list_live_functions, overlaid
 from reprod_align.explain.trials import Files, Texts, Trial
-from reprod_align.model.local import LocalSide
+from reprod_align.model.local import LocalSide, use_one_thread
 from reprod_align.model.side import Inputs, ModelFailure
 from reprod_align.model.source import SourceLine
 from reprod_align.pair import PairSpec
@@ -110,8 +110,7 @@ class Bench:
 
     def use_one_thread(self) -> None:
         """Let both frameworks compute in one thread, as a copy of this process must."""
-        for side in (self.reference, cast(LocalSide, self.pair.port)):
-            side.fw.use_one_thread()
+        use_one_thread(self.reference, self.pair.port)
 
     def judge_fully(self, texts: Texts, tries_edits: bool = True) -> Report:
         """Return the whole report with these texts. Raises what the port raises.

@@ -489,6 +489,12 @@ def find_local(side: object) -> LocalSide | None:
     return found if isinstance(found, LocalSide) else None
 
 
+def use_one_thread(*sides: object) -> None:
+    """Let the frameworks of sides in this process compute in one thread, as a copy of it must."""
+    for side in filter(None, map(find_local, sides)):
+        side.fw.use_one_thread()
+
+
 def _note_once(
     made: dict[str, SourceLine], kind: str, found: tuple[SourceLine, object] | None
 ) -> None:

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 
 from reprod_align.alignment.lines.construction import find_argument
@@ -31,7 +31,7 @@ from reprod_align.explain.executed import note_lines
 from reprod_align.explain.overlay import NotAppliedError, overlaid
 from reprod_align.explain.scope import Scope, Sources, find_scope
 from reprod_align.explain.trials import BUDGETS, Files, Made, Texts, Trial, TrialSearch, list_texts
-from reprod_align.model.local import LocalSide, find_local
+from reprod_align.model.local import LocalSide, find_local, use_one_thread
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.source import Operation, SourceLine, Switch, Wanted
 from reprod_align.model.source.making import read_attributes
@@ -157,15 +157,11 @@ class Experiment:
             gone = self._mends(made[1], classes, fault, known)
             return gone and self._mends_elsewhere(made[1], classes, fault)
 
-        found = self.search.find_first(list_wanted, mends, self._use_one_thread, seconds)
+        prepare = partial(use_one_thread, reference, port)
+        found = self.search.find_first(list_wanted, mends, prepare, seconds)
         if found is not None and found not in self.found:
             self.found.append(found)
         return None if found is None else found[0]
-
-    def _use_one_thread(self) -> None:
-        for side in (self.runner.reference, self.runner.port):
-            assert isinstance(side, LocalSide)
-            side.fw.use_one_thread()
 
     def _mends(
         self,
