@@ -8,8 +8,9 @@ from difflib import unified_diff
 from typing import ClassVar, Final
 
 from reprod_align.base.console import tell
-from reprod_align.explain.code import Code, Edit, dotted
+from reprod_align.explain.code import Code, Edit
 from reprod_align.porting.attempt import Problem
+from reprod_align.porting.calls.names import Scope
 from reprod_align.report import Report
 
 
@@ -75,7 +76,10 @@ def substitute(code: Code, names: Sequence[str], helper: str) -> Iterator[Edit]:
     own = [node for node in code.tree.body if getattr(node, "name", "") == definition.name]
     inside = {id(node) for held in own for node in ast.walk(held)}
     read = (node for node in code.nodes if isinstance(node, ast.Attribute))
-    places = [node for node in read if dotted(node) in names and id(node) not in inside]
+    scope = Scope(code.tree)
+    places = [
+        node for node in read if scope.name(node, "paddle") in names and id(node) not in inside
+    ]
     if places and not own:
         yield code.insert(find_start(code), f"{helper.strip()}\n\n")
     for place in places:

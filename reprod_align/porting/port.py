@@ -47,6 +47,7 @@ from reprod_align.porting.remedies import REMEDIES
 from reprod_align.porting.report import REPORT, PortResult
 from reprod_align.porting.script import TorchScript, run_loop, watch_script
 from reprod_align.porting.source import PAIR, WEIGHTS, Source, name_port, write_pair
+from reprod_align.porting.spelling import spell_as_source
 from reprod_align.randomness import KeyedDraws
 from reprod_align.report import PORT_RUNS, Check, Finding, Report
 
@@ -202,7 +203,7 @@ def _mend(
     folder.mkdir(parents=True)
     bench = Bench(source, inputs, draft, folder)
     try:
-        code = Code(draft.text)
+        code = Code(spell_as_source(draft.text, gathered.text, source.path))
     except SyntaxError as error:
         line = draft.text.splitlines()[(error.lineno or 1) - 1].strip()
         outcome = Attempt(

@@ -85,7 +85,7 @@ class Scope:
 
     def _hide(self, node: ast.AST, hidden: frozenset[str]) -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            hidden = (hidden | _list_bound(node)) - _list_imported(node)
+            hidden = (hidden | list_bound(node)) - _list_imported(node)
         if isinstance(node, ast.Name) and node.id in hidden:
             self._own.setdefault(node, set()).add(node.id)
         for child in ast.iter_child_nodes(node):
@@ -108,7 +108,7 @@ class Scope:
         return f"{full}.{rest}" if rest else full
 
 
-def _list_bound(node: ast.AST) -> frozenset[str]:
+def list_bound(node: ast.AST) -> frozenset[str]:
     """Return what a function binds: its arguments and what it assigns."""
     args = node.args  # type: ignore[attr-defined]
     named = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
