@@ -126,7 +126,7 @@ def _spell_literals(port: str, source: str) -> str:
     for _, text, value in _list_literals(source):
         known.setdefault((type(value), value), Counter())[text] += 1
     quotes = Counter(text[0] for spelled in known.values() for text in spelled if text[0] in "'\"")
-    preferred = max(quotes, key=quotes.__getitem__, default="'")
+    preferred = max(quotes, key=quotes.__getitem__, default="")
     code = Code(port)
     edits = []
     for (line, column), text, value in _list_literals(port):
@@ -139,10 +139,10 @@ def _spell_literals(port: str, source: str) -> str:
 
 
 def _quote(text: str, quote: str) -> str:
-    """Return a plain text in other quotes; anything else as it is."""
+    """Return a plain text in other quotes, if any are preferred; anything else as it is."""
     inner = text[1:-1]
     is_plain = text[0] in "'\"" and len(text) > 1 and not set(inner) & {"'", '"', "\\"}
-    return f"{quote}{inner}{quote}" if is_plain else text
+    return f"{quote}{inner}{quote}" if is_plain and quote else text
 
 
 def _list_literals(text: str) -> Iterator[tuple[tuple[int, int], str, Any]]:

@@ -96,6 +96,7 @@ def test_a_name_that_paddle_lacks_stays_in_full():
         ('x = "same"', "y = 'same'", 'y = "same"'),
         ('x = "same"', "y = 'other'", 'y = "other"'),
         ("x = 'same'", 'y = "other"', "y = 'other'"),
+        ("x = 1", "y = 'other', \"more\"", "y = 'other', \"more\""),
         ('x = "same"', "y = 'a \"quoted\" word'", "y = 'a \"quoted\" word'"),
         ('x = "same"', r"y = 'a\nb'", r"y = 'a\nb'"),
         ('x = "same"', "y = f'{x} same'", "y = f'{x} same'"),
