@@ -245,8 +245,8 @@ def call_named(words: str) -> Any:
     """Return what `words` make: "package.module:make_model", or with arguments "module:Model(8, bias=False)".
 
     CALL is a Python expression that sees the module's names; a function or class without arguments is
-    called. Modules beside the present folder are found. Raises ReprodError for what cannot be
-    imported or raises.
+    called. A module may be given as its file, too: "package/module.py:make_model". Modules beside the
+    present folder are found. Raises ReprodError for what cannot be imported or raises.
     """
     name, colon, call = words.partition(":")
     if not colon or not name or not call:
@@ -254,11 +254,26 @@ def call_named(words: str) -> Any:
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
-        found = eval(call, dict(vars(import_module(name))))
+        found = eval(call, dict(vars(import_module(name_module(name)))))
         made = found() if inspect.isclass(found) or inspect.isroutine(found) else found
     except (Exception, SystemExit) as error:
         raise ReprodError(f"{words}: {describe_error(error)}") from error
     return made
+
+
+def name_module(words: str) -> str:
+    """Return the name by which a module is imported, also of its file: "models/net.py" is "models.net".
+
+    A file outside of the present folder is imported by its stem, for which its folder is put on sys.path.
+    """
+    if not words.endswith(".py"):
+        return words
+    path, here = Path(words).resolve(), Path.cwd().resolve()
+    if path.is_relative_to(here):
+        return ".".join(path.relative_to(here).with_suffix("").parts)
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    return path.stem
 
 
 def locate_error(error: BaseException, path: Path) -> ReprodError:

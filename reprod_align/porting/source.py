@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from reprod_align.errors import ReprodError, describe_error, explain_absence
 from reprod_align.model.side import Inputs
-from reprod_align.pair.file import call_named
+from reprod_align.pair.file import call_named, name_module
 from reprod_align.porting.nesting import compile_arrange, rearrange
 from reprod_align.porting.script import Script
 
@@ -64,6 +64,7 @@ def open_source(path: Path, words: str | None = None) -> Source:
         raise ReprodError(f"--torch {words!r}: expected MODULE:CALL, such as mine.models:Model(8)")
     if not path.is_file():
         raise explain_absence(path)
+    name = name_module(name)
     for folder in {*_find_root(path, name), str(Path.cwd())} - set(sys.path):
         sys.path.insert(0, folder)
     try:

@@ -509,6 +509,19 @@ def test_functions_classes_expressions_and_values(tmp_path: Path, monkeypatch: p
     assert call_named("mine_called:INPUTS") == (1,)
 
 
+def test_a_module_may_be_given_as_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "mine_folder").mkdir()
+    path = tmp_path / "mine_folder" / "mine_filed.py"
+    path.write_text("def make(): return [__name__]\n", encoding="utf-8")
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.chdir(tmp_path)
+    assert call_named("mine_folder/mine_filed.py:make") == ["mine_folder.mine_filed"]
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert call_named(f"{path}:make") == ["mine_filed"]
+    assert call_named("../mine_folder/mine_filed.py:make()") == ["mine_filed"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

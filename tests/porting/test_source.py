@@ -14,6 +14,8 @@ def test_a_file_of_a_package_and_its_root(tmp_path: Path) -> None:
     path.write_text("Net = dict")
     source = open_source(path, "mine_package.net:Net(a=1)")
     assert (source.name, source.call, source.root) == ("mine_package.net", "Net(a=1)", tmp_path)
+    given = open_source(path, f"{path}:Net(a=1)")
+    assert (given.name, given.call, given.root) == ("net", "Net(a=1)", path.parent)
     init = tmp_path / "mine_package" / "__init__.py"
     init.write_text("")
     path.with_name("sub").mkdir()
