@@ -31,7 +31,7 @@ class Net(nn.Module):
         return x[:, -1]
 ''',
         _X((3, 5, 6)),
-        "drop_biases(paddle.nn.GRU(8, 5, direction='bidirect', time_major=False))",
+        "drop_biases(nn.GRU(8, 5, direction='bidirect', time_major=False))",
     ),
     "running statistics that are means": (
         '''
@@ -45,7 +45,7 @@ class Net(nn.Module):
         return torch.relu(self.norm(self.conv(x))).mean((2, 3))
 ''',
         _X((4, 3, 8, 8)),
-        "average_statistics(paddle.nn.BatchNorm2D(6))",
+        "average_statistics(nn.BatchNorm2D(6))",
     ),
     "a parametrization": (
         '''
@@ -77,7 +77,7 @@ class Net(nn.Module):
         return torch.tanh(self.mix(x))
 ''',
         _X((4, 6)),
-        "register_parametrization(self.mix, 'weight', Scaled())",
+        "register_parametrization(self.mix, \"weight\", Scaled())",
     ),
     "a base that is called by its name, and a table that is drawn anew": (
         '''
@@ -268,7 +268,7 @@ class Net(nn.Module):
         return self.act(self.layer(x))
 ''',
         _X((3, 4)),
-        "vars(paddle.nn.layer.activation).values()",
+        "vars(nn.layer.activation).values()",
     ),
     "items that a mask chooses, or none": (
         _LINEAR + '''
@@ -348,7 +348,7 @@ class Net(nn.Module):
         return self.conv((self.layer(x) @ self.scale)[..., None])[..., 0] + self.shift
 ''',
         _X((3, 4)),
-        'if (isinstance(layer, paddle.nn.Linear) or hasattr(layer, "in_features")):',
+        'if (isinstance(layer, nn.Linear) or hasattr(layer, "in_features")):',
     ),
     "kernels with another gradient, or none": (
         '''
@@ -368,7 +368,7 @@ class Net(nn.Module):
         return grid + other, turned, kept * odd, near, torch.matrix_power(y[:, :3], 2)
 ''',
         _X((3, 4)),
-        "weight_attr=paddle.nn.initializer.Assign(",
+        "weight_attr=nn.initializer.Assign(",
     ),
     "sparse matrices": (
         _LINEAR + '''

@@ -305,5 +305,5 @@ def test_a_call_that_names_pytorch_is_ported_and_a_neighbour_s_way_back_comes_al
     result, text = port_source(NEIGHBOURS, NUMBERS, call)
     assert result.passed, result.left
     assert "def backward(ctx, grad):" in text and "self.free = OwnBatchNorm1D(4" in text
-    assert "def make_model():" in text and "paddle.nn.LeakyReLU(0.2)" in text
+    assert "def make_model():" in text and "nn.LeakyReLU(0.2)" in text
     assert ":make_model()'" in (tmp_path / "out" / "pair.py").read_text()
