@@ -46,9 +46,10 @@ def _shorten_names(port: Code, source: Code) -> str:
     if first is None:
         return port.text
     held = list_imports(port.tree)
-    short = {
+    shared = sorted(_list_shared(source).items(), key=lambda one: -len(one[0]))
+    short = {  # of several names for one thing the shortest, which comes last
         full: alias
-        for alias, full in _list_shared(source).items()
+        for alias, full in shared
         if held.get(alias) == full or not _is_bound(port, alias)
     }
     edits, lacking, covered = [], set[str](), set[ast.AST]()

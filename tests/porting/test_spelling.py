@@ -54,6 +54,16 @@ def test_an_import_of_a_function_counts_too():
     assert spell(port, source)[:2] == ["import paddle", "import paddle.nn as layers"]
 
 
+def test_the_shortest_of_several_names_is_kept():
+    source = "from torch import nn\nimport torch.nn as nn_2\n"
+    port = "import paddle\nx = paddle.nn.Linear(1, 1)\n"
+    assert spell(port, source) == ["import paddle", "from paddle import nn", "x = nn.Linear(1, 1)"]
+    assert spell(f"{port}nn = 1\n", source)[1:3] == [
+        "import paddle.nn as nn_2",
+        "x = nn_2.Linear(1, 1)",
+    ]
+
+
 def test_what_the_port_imports_already_is_not_imported_again():
     port = "import paddle\nfrom paddle import nn\nx = paddle.nn.Linear(1, 1)\n"
     assert spell(port, SOURCE) == ["import paddle", "from paddle import nn", "x = nn.Linear(1, 1)"]
