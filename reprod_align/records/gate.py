@@ -189,14 +189,15 @@ def describe_making(
 ) -> dict[str, Any]:
     """Return what the records {name: file} were made with, as plain values.
 
-    sources: code and weights of each side; a file that is gone is left out. Raises OSError.
+    sources: code and weights of each side; a file that is gone is left out. Raises ReprodError for
+    one that cannot be read.
     """
     return {
         "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "versions": list_versions(),
-        "records": {name: digest(path) for name, path in records.items()},
+        "records": {name: _digest(path) for name, path in records.items()},
         "sources": {
-            side: {name_source(path): digest(path) for path in paths if path.is_file()}
+            side: {name_source(path): _digest(path) for path in paths if path.is_file()}
             for side, paths in sources.items()
         },
     }
@@ -436,7 +437,9 @@ def _write_results(gate: Gate, verdict: _GateVerdict) -> None:
     lines += [f"remark: {one_line(remark)}" for remark in verdict.remarks]
     lines.append(make_closing_line(verdict.reason))
     write_log(gate.log, *verdict.records, verdict.official, gate.threshold, lines)
-    _write_json(gate, verdict.reason, verdict, _describe_making(gate))
+    records = {_name_record(gate, path): path for path in (*gate.official, *gate.strict)}
+    made = describe_making(records, dict(zip(FRAMEWORKS, gate.sources, strict=True)))
+    _write_json(gate, verdict.reason, verdict, made)
 
 
 def _write_json(gate: Gate, reason: str, verdict: _GateVerdict | None, made: Provenance) -> None:
@@ -450,17 +453,6 @@ def _write_json(gate: Gate, reason: str, verdict: _GateVerdict | None, made: Pro
     if made:
         content["made"] = made
     write_json(gate.result_file, content)
-
-
-def _describe_making(gate: Gate) -> dict[str, Any]:
-    """Return what the records were made with."""
-    files = dict.fromkeys(map(Path, (*gate.official, *gate.strict)))
-    names = {_name_record(gate, path): path for path in files}
-    sides = dict[str, Iterable[Path]](zip(FRAMEWORKS, gate.sources, strict=True))
-    try:
-        return describe_making(names, sides)
-    except OSError as error:
-        raise ReprodError(f"{error.filename} cannot be read: {error.strerror}") from error
 
 
 def _refuse(gate: Gate, reason: str, made: Provenance) -> int:

@@ -191,7 +191,9 @@ class Builder(Account):
         expected = list if kind.hasobject else memoryview
         size = length if kind.hasobject else length * kind.itemsize
         if not isinstance(data, expected) or len(data) != size:
-            raise Refused(f"is damaged: an array in it of shape {shape} has not the data for it")
+            raise Refused(
+                f"is damaged: an array in it of shape {shape} has too little or too much data"
+            )
         self.spend(size)
         if isinstance(data, list):
             return self._make_object_array(shape, data)

@@ -1,7 +1,7 @@
 """Read pickled arrays without running anything the file asks for.
 
 A pickle is a program for a small stack machine, and `pickle.load` lets that program call any
-function. Here is a machine of our own that knows 38 of the 68 instructions, all of them passive:
+function. Here is a machine of our own that accepts 38 of the 68 instructions, all of them passive:
 it builds numbers, strings, bytes, lists, tuples, dicts and numpy arrays, and calls nothing that
 the file names. `pickle.Unpickler` with its `find_class` closed would not do: CPython's machine
 allocates a memo as large as the file asks for, and overflows the C stack when it hashes a deep tuple.
@@ -191,9 +191,8 @@ def _read_number(layout: str) -> Callable[[Machine], None]:
 def _read_sized(layout: str, convert: Callable[[memoryview], Any]) -> Callable[[Machine], None]:
     def push(machine: Machine) -> None:
         data = machine.read(machine.number(layout))
-        machine.builder.pay(
-            4 * len(data) if convert is _decode_text else 0
-        )  # a letter may take 4 bytes
+        if convert is _decode_text:
+            machine.builder.pay(4 * len(data))  # a letter may take 4 bytes
         machine.stack.append(convert(data))
 
     return push
@@ -264,11 +263,6 @@ def _require_new_key(builder: Builder, key: Any, target: dict[Any, Any]) -> None
         raise Refused(f"has a dict with an integer key of {key.bit_length()} bits")
     if key in target:
         raise Refused(f"has a dict with the same key twice: {one_line(f'{key!r:.40}')}")
-
-
-def _one_item(machine: Machine) -> None:
-    value = machine.stack.pop()
-    _append(machine, [value])
 
 
 def _one_pair(machine: Machine) -> None:
@@ -348,7 +342,7 @@ _BY_NAME: dict[str, Callable[[Machine], None]] = {
     "TUPLE1": _tuple_of(1),
     "TUPLE2": _tuple_of(2),
     "TUPLE3": _tuple_of(3),
-    "APPEND": _one_item,
+    "APPEND": lambda machine: _append(machine, [machine.stack.pop()]),
     "APPENDS": lambda machine: _append(machine, machine.since_mark()),
     "SETITEM": _one_pair,
     "SETITEMS": lambda machine: _set_items(machine, machine.since_mark()),

@@ -6,6 +6,7 @@ Written with protocol 4, as `paddle.save` does: its BINBYTES8 takes tensors of 4
 from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
+from pickle import BUILD, EMPTY_DICT, MARK, REDUCE, SETITEMS, STOP, TUPLE
 from typing import Any, BinaryIO, Final
 
 from reprod_align.base.blocks import map_file
@@ -13,23 +14,11 @@ from reprod_align.errors import WeightsError
 from reprod_align.records.pickled import Builder, Dtype, Refused
 from reprod_align.records.safe_pickle import Machine
 from reprod_align.weights.opcodes import (
-    BUILD,
-    EMPTY_DICT,
-    FALSE,
-    MARK,
-    NONE,
-    REDUCE,
-    SET_ITEMS,
-    STOP,
-    TRUE,
-    TUPLE,
     begin,
     memoize,
+    push,
     push_bytes,
     push_name,
-    push_number,
-    push_numbers,
-    push_text,
     push_tuple,
     recall,
 )
@@ -56,7 +45,7 @@ _TYPES = {np.dtype(code): name for name, code in DTYPES.items() if name not in _
 _UNKNOWN: Final = ("uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2")
 _EMPTY: Final = (  # numpy fills it next
     push_name("numpy.core.multiarray", "_reconstruct")
-    + push_tuple(push_name("numpy", "ndarray"), push_numbers((0,)), push_bytes(1) + b"b")
+    + push_tuple(push_name("numpy", "ndarray"), push((0,)), push_bytes(1) + b"b")
     + REDUCE
 )
 
@@ -83,7 +72,9 @@ class _LazyBuilder(Builder):
         tensor = Stored(_TYPES[dtype.to_numpy()], shape, source, strides=strides)
         fault = find_fault(tensor)
         if fault or tensor.nbytes != len(data):
-            raise Refused(f"is damaged: an array in it of shape {shape} has not the data for it")
+            raise Refused(
+                f"is damaged: an array in it of shape {shape} has too little or too much data"
+            )
         return tensor
 
     def locate(self, data: memoryview) -> FileSpan | MemoryBytes:
@@ -164,7 +155,7 @@ def _take_slice(what: str, name: object, left: dict[Any, Any]) -> Stored:
     part = left.pop(name, None) if isinstance(name, str) else None
     if not isinstance(part, Stored) or len(part.shape) != 1:
         raise Refused(
-            f"{what} needs the slice {name}"[:400] + ", which is taken, missing or no row"
+            f"{what} needs the slice {name}"[:400] + ", which is missing, used twice or not flat"
         )
     return part
 
@@ -181,18 +172,18 @@ def write_paddle_file(handle: BinaryIO, entries: Sequence[TensorEntry], load: Lo
     places = {entry.name: number for number, entry in enumerate(entries)}
     handle.write(begin(4) + EMPTY_DICT + MARK)
     for entry in entries:
-        handle.write(push_text(entry.name))
+        handle.write(push(entry.name))
         if entry.tied_to:
             handle.write(recall(places[entry.tied_to]))
         else:
             _write_array(handle, entry, load)
             handle.write(memoize(places[entry.name]))
-    handle.write(SET_ITEMS + STOP)
+    handle.write(SETITEMS + STOP)
 
 
 def _write_array(handle: BinaryIO, entry: TensorEntry, load: Load) -> None:
     """Write an array as numpy pickles it: made empty, then given version, shape, dtype, order, data."""
-    state = MARK + push_number(1) + push_numbers(entry.shape) + _push_dtype(entry.dtype) + FALSE
+    state = MARK + push(1) + push(entry.shape) + _push_dtype(entry.dtype) + push(False)
     handle.write(_EMPTY + state + push_bytes(entry.nbytes))
     handle.writelines(read_chunks(load(entry.name)))
     handle.write(TUPLE + BUILD)
@@ -202,6 +193,5 @@ def _push_dtype(dtype: str) -> bytes:
     """Return the instructions that push numpy's dtype."""
     bits = np.dtype(DTYPES[dtype])
     order = "|" if bits.itemsize == 1 else "<"
-    made = push_name("numpy", "dtype") + push_tuple(push_text(bits.str[1:]), FALSE, TRUE) + REDUCE
-    sizes = push_number(-1), push_number(-1), push_number(0)
-    return made + push_tuple(push_number(3), push_text(order), 3 * NONE, *sizes) + BUILD
+    made = push_name("numpy", "dtype") + push((bits.str[1:], False, True)) + REDUCE
+    return made + push((3, order, None, None, None, -1, -1, 0)) + BUILD

@@ -24,7 +24,7 @@ from reprod_align.weights.torch_file import is_torch_zip, read_torch_legacy, rea
 import numpy as np
 
 _LEGACY = b"\x80\x02\x8a\x0a\x6c\xfc\x9c"  # torch's magic number, pickled
-_INDEX = ".index.json"
+INDEX: Final = ".index.json"
 _REPEATED: Final = 4  # times the file that its tensors may take: views share their numbers
 _FREE: Final = 2**24  # bytes that any file may ask for
 _FREE_ITEMS: Final = 2**16  # values that any file may hold
@@ -70,11 +70,11 @@ def open_checkpoint(place: str | FileLocation) -> Checkpoint:
         path = _find_in_folder(path)
     if not path.is_file():
         raise explain_absence(path)
-    return _open_shards(path) if path.name.endswith(_INDEX) else _open_file(path)
+    return _open_shards(path) if path.name.endswith(INDEX) else _open_file(path)
 
 
 def _find_in_folder(folder: Path) -> Path:
-    indexes = sorted(folder.glob(f"*{_INDEX}"))
+    indexes = sorted(folder.glob(f"*{INDEX}"))
     whole = [folder / name for name in _WHOLE if (folder / name).is_file()]
     found = indexes or whole
     if len(found) != 1:
@@ -93,7 +93,8 @@ def _open_file(path: FileLocation) -> Checkpoint:
             content, metadata = read_safetensors(path, head)
         elif isinstance(path, RemoteFile):
             raise Refused(
-                "is no .safetensors file, nor an index of them: download it, and name the file"
+                "is neither a .safetensors file nor an index of such files: download it, and name the "
+                "local file"
             )
         elif is_torch_zip(head):
             kind, content = "torch", read_torch_zip(path)

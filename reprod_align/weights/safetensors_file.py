@@ -76,7 +76,7 @@ def _read_entry(name: str, made: Any, path: FileLocation, begin: int, length: in
         raise Refused(f"is truncated: {name} ends behind the file"[:200])
     tensor = Stored(CODES[code], tuple(shape), FileSpan(path, begin + first, end - first))
     if find_fault(tensor) or math.prod(shape) * tensor.bits.itemsize != end - first:
-        raise Refused(f"is damaged: {name} has not the size of its shape {tuple(shape)}"[:200])
+        raise Refused(f"is damaged: {name} of shape {tuple(shape)} has {end - first} bytes"[:200])
     return tensor
 
 

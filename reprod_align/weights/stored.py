@@ -197,7 +197,7 @@ def find_fault(tensor: Stored) -> str:
     if len(tensor.shape) > _MOST_AXES:
         return f"it has {len(tensor.shape)} axes"
     if tensor.strides and len(tensor.strides) != len(tensor.shape):
-        return "it has not as many strides as axes"
+        return f"it has {len(tensor.shape)} axes and {len(tensor.strides)} strides"
     counts = (*tensor.shape, *tensor.strides, tensor.start)
     if not all(type(count) is int and 0 <= count < 2**63 for count in counts):
         return "its shape, strides or offset are not natural numbers"

@@ -11,28 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from pickle import BINPERSID, EMPTY_DICT, MARK, REDUCE, SETITEMS, STOP
 from typing import Any, BinaryIO, Final
 
 from reprod_align.base.blocks import map_file
 from reprod_align.errors import one_line
 from reprod_align.records.pickled import KNOWN_NAMES, Builder, Refused
 from reprod_align.records.safe_pickle import HANDLERS, Machine
-from reprod_align.weights.opcodes import (
-    EMPTY_DICT,
-    EMPTY_TUPLE,
-    FALSE,
-    MARK,
-    PERSISTENT,
-    REDUCE,
-    SET_ITEMS,
-    STOP,
-    begin,
-    push_name,
-    push_number,
-    push_numbers,
-    push_text,
-    push_tuple,
-)
+from reprod_align.weights.opcodes import begin, push, push_name, push_tuple
 from reprod_align.weights.stored import (
     DTYPES,
     TENSOR,
@@ -62,8 +48,7 @@ FindStorage = Callable[[str, str, int], FileSpan]
 """key, dtype, number of elements -> where the storage lies"""
 _STORAGE: Final = {dtype: kind for kind, dtype in STORAGES.items() if kind != "UntypedStorage"}
 _ALIGNMENT: Final = 64  # bytes: where PyTorch itself begins a storage
-# bytes of an entry's header without its name; the second are its 64-bit sizes
-_ENTRY_HEAD: Final = 30 + 20
+_LONG_SIZES: Final = 20  # bytes after an entry's name: its sizes in 64 bits
 _ROOT: Final = "archive"
 
 
@@ -107,21 +92,28 @@ class CheckpointMachine(Machine):
         return self.stack.pop()
 
 
-def _unless_opaque(handler: Callable[[Any], None], is_group: bool) -> Callable[[Any], None]:
-    """Return the instruction; what it adds to an opaque object is dropped."""
+def _add_top(code: bytes, taken: int) -> Callable[[Any], None]:
+    """Return the instruction that adds so many values to the object below them; an opaque one drops them."""
 
     def run(machine: CheckpointMachine) -> None:
-        below = machine.marks[-1] if is_group and machine.marks else machine.stack
-        position = -1 if is_group else -handler_size
-        if len(below) >= -position and isinstance(below[position], Opaque):
-            if is_group:
-                machine.stack = machine.marks.pop()
-            else:
-                del machine.stack[position + 1 :]
+        if len(machine.stack) > taken and isinstance(machine.stack[-1 - taken], Opaque):
+            del machine.stack[-taken:]
         else:
-            handler(machine)
+            HANDLERS[code](machine)
 
-    handler_size = 3 if handler is HANDLERS[b"s"] else 2
+    return run
+
+
+def _add_group(code: bytes) -> Callable[[Any], None]:
+    """Return the instruction that adds what follows the last mark to the object below it, as `_add_top`."""
+
+    def run(machine: CheckpointMachine) -> None:
+        below = machine.marks[-1] if machine.marks else []
+        if below and isinstance(below[-1], Opaque):
+            machine.stack = machine.marks.pop()
+        else:
+            HANDLERS[code](machine)
+
     return run
 
 
@@ -152,15 +144,15 @@ def _make_text_reader(layout: str) -> Callable[[Any], None]:
 
 _HANDLERS: Mapping[bytes, Callable[[Any], None]] = {
     **HANDLERS,
-    b"a": _unless_opaque(HANDLERS[b"a"], False),  # APPEND
-    b"e": _unless_opaque(HANDLERS[b"e"], True),  # APPENDS
-    b"s": _unless_opaque(HANDLERS[b"s"], False),  # SETITEM
-    b"u": _unless_opaque(HANDLERS[b"u"], True),  # SETITEMS
+    b"a": _add_top(b"a", 1),  # APPEND
+    b"e": _add_group(b"e"),  # APPENDS
+    b"s": _add_top(b"s", 2),  # SETITEM: key and value
+    b"u": _add_group(b"u"),  # SETITEMS
     b"Q": _push_persistent,  # BINPERSID
     b"\x81": _make_object,  # NEWOBJ
     b"\x92": _make_object_with_keywords,  # NEWOBJ_EX
     b"\x8f": lambda machine: machine.stack.append(Opaque("set")),  # EMPTY_SET
-    b"\x90": _unless_opaque(HANDLERS[b"e"], True),  # ADDITEMS
+    b"\x90": _add_group(b"e"),  # ADDITEMS
     b"\x91": _frozen,  # FROZENSET
     b"T": _make_text_reader("<i"),  # BINSTRING
     b"U": _make_text_reader("<B"),  # SHORT_BINSTRING
@@ -353,7 +345,7 @@ def _write(archive: zipfile.ZipFile, inside: str, content: Iterable[bytes | memo
     """Write one entry whose content begins at a multiple of _ALIGNMENT."""
     info = zipfile.ZipInfo(f"{_ROOT}/{inside}")
     assert archive.fp is not None
-    begins = archive.fp.tell() + _ENTRY_HEAD + len(info.filename)
+    begins = archive.fp.tell() + _HEAD + len(info.filename) + _LONG_SIZES
     padding = -(begins + 4) % _ALIGNMENT  # in an extra field of zip, which readers pass over
     info.extra = b"FB" + padding.to_bytes(2, "little") + b"Z" * padding
     with archive.open(info, "w", force_zip64=True) as entry:
@@ -364,8 +356,8 @@ def _write(archive: zipfile.ZipFile, inside: str, content: Iterable[bytes | memo
 def _pickle(entries: Sequence[TensorEntry], keys: dict[str, str]) -> bytes:
     parts = [begin(2), EMPTY_DICT, MARK]
     for entry in entries:
-        parts += [push_text(entry.name), _push_tensor(entry, keys[entry.tied_to or entry.name])]
-    return b"".join([*parts, SET_ITEMS, STOP])
+        parts += [push(entry.name), _push_tensor(entry, keys[entry.tied_to or entry.name])]
+    return b"".join([*parts, SETITEMS, STOP])
 
 
 def _push_tensor(entry: TensorEntry, key: str) -> bytes:
@@ -376,11 +368,11 @@ def _push_tensor(entry: TensorEntry, key: str) -> bytes:
     typed = entry.dtype in _STORAGE
     length = prod(entry.shape) if typed else entry.nbytes
     kind = ("torch", _STORAGE[entry.dtype]) if typed else ("torch.storage", "UntypedStorage")
-    place = push_text("storage"), push_name(*kind), push_text(key), push_text("cpu")
-    storage = push_tuple(*place, push_number(length)) + PERSISTENT
+    place = push("storage"), push_name(*kind), push(key), push("cpu")
+    storage = push_tuple(*place, push(length)) + BINPERSID
     steps = tuple(max(1, prod(entry.shape[axis + 1 :])) for axis in range(len(entry.shape)))
-    hooks = push_name("collections", "OrderedDict") + EMPTY_TUPLE + REDUCE
+    hooks = push_name("collections", "OrderedDict") + push(()) + REDUCE
     end = b"" if typed else push_name("torch", entry.dtype)
     function = push_name("torch._utils", "_rebuild_tensor_v2" if typed else "_rebuild_tensor_v3")
-    layout = push_number(0), push_numbers(entry.shape), push_numbers(steps)
-    return function + push_tuple(storage, *layout, FALSE, hooks, end) + REDUCE
+    layout = push(0), push(entry.shape), push(steps), push(False)
+    return function + push_tuple(storage, *layout, hooks, end) + REDUCE

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final, cast
 from reprod_align.base.files import whole_file
 from reprod_align.errors import WeightsError
 from reprod_align.weights.paddle_file import CUT, NAMES, write_paddle_file
-from reprod_align.weights.reading import Checkpoint, open_checkpoint
+from reprod_align.weights.reading import INDEX, Checkpoint, open_checkpoint
 from reprod_align.weights.safetensors_file import write_safetensors
 from reprod_align.weights.stored import Load, TensorEntry
 from reprod_align.weights.torch_file import write_torch_zip
@@ -21,7 +21,6 @@ from reprod_align.weights.torch_file import write_torch_zip
 _AT_ONCE: Final = 2**28  # bytes between two requests to the disk
 _WAITING: Final = 4  # parts that wait to be written
 _CANNOT: Final = (errno.EOPNOTSUPP, errno.EINVAL)  # reserve: what some file systems answer
-INDEX: Final = ".index.json"
 KINDS: Final = {
     ".bin": "torch", ".pt": "torch", ".pth": "torch", ".ckpt": "torch", ".pdparams": "paddle",
     ".safetensors": "safetensors",

@@ -437,7 +437,7 @@ def test_weights_that_cannot_be_read_are_one_line(
     def fail(*arguments: object) -> None:
         raise OSError(5, "Input/output error", "weights.bin")
 
-    monkeypatch.setattr(sys.modules["reprod_align.records.gate"], "describe_making", fail)
+    monkeypatch.setattr(sys.modules["reprod_align.records.gate"], "digest", fail)
     said = refusal(gate_of(tmp_path, RECORD, RECORD), capsys)
     assert said == "weights.bin cannot be read: Input/output error"
 

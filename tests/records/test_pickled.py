@@ -71,7 +71,7 @@ def test_the_last_that_fits_is_taken() -> None:
 @pytest.mark.parametrize(("name", "arguments", "said"), [
     ("array", (FLOAT, (2**63, 0), ONE[:0]), "is damaged: an array in it has no proper shape and dtype"),
     ("array", (FLOAT, (3,), ONE),
-     "is damaged: an array in it of shape (3,) has not the data for it"),
+     "is damaged: an array in it of shape (3,) has too little or too much data"),
     ("array", (Dtype("b1"), (1,), memoryview(b"\x02")),
      "is damaged: a boolean in it is neither true nor false"),
     ("array", (Dtype("U1"), (1,), memoryview(b"\xff" * 4)),

@@ -434,11 +434,13 @@ def test_a_slice_named_again_and_again_takes_no_memory(tmp_path: Path) -> None:
         {"w": {"OriginShape": (200, 2**17), "slices": ["big"] * 200}},
         {f"w{n}": {"OriginShape": (1, 2**17), "slices": ["big"]} for n in range(200)},
     ):
-        assert "needs the slice big, which is taken" in refused(cut(path, info, big=part))
+        assert "needs the slice big, which is missing, used twice" in refused(
+            cut(path, info, big=part)
+        )
     shared = [f"s{n}" for n in range(20_000)]  # one list, forty times
     info = {f"w{n}": {"OriginShape": (20_000,), "slices": shared} for n in range(40)}
     rows = {name: part[:1] for name in shared[:50]}
-    assert "needs the slice s50, which is taken, missing" in refused(cut(path, info, **rows))
+    assert "needs the slice s50, which is missing, used twice" in refused(cut(path, info, **rows))
 
 
 @pytest.mark.parametrize(

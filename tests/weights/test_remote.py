@@ -107,7 +107,10 @@ def test_what_a_server_cannot_is_one_line(files: Files, monkeypatch: pytest.Monk
     fails(": its server sends no ranges of it: download the file, and name that$")
     files.sends_ranges = True
     (files.folder / "model.bin").write_bytes(b"PK\x03\x04" + bytes(100))
-    fails("model.bin is no .safetensors file, nor an index of them: download it", name="model.bin")
+    fails(
+        "model.bin is neither a .safetensors file nor an index of such files: download it",
+        name="model.bin",
+    )
     whole = (files.folder / FILE).read_bytes()
     (files.folder / FILE).write_bytes(whole[:-4])
     fails(f"{FILE} is truncated: . ends behind the file")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from reprod_align.base.blocks import Array
 from reprod_align.errors import ReprodError, WeightsError
-from reprod_align.weights.opcodes import push_bytes, push_number
+from reprod_align.weights.opcodes import push, push_bytes
 from reprod_align.weights.paddle_file import write_paddle_file
 from reprod_align.weights.reading import open_checkpoint
 from reprod_align.weights.safetensors_file import write_safetensors
@@ -128,7 +128,7 @@ def test_more_than_four_gib_has_its_own_instruction():
 
 @pytest.mark.parametrize("value", [0, 255, 256, -1, 2**31 - 1, 2**31, -(2**40), 2**70])
 def test_numbers_of_any_size(value: int):
-    assert pickle.loads(b"\x80\x02" + push_number(value) + b".") == value
+    assert pickle.loads(b"\x80\x02" + push(value) + b".") == value
 
 
 def test_entries_and_bytes():
