@@ -46,6 +46,10 @@ PYTHON: Final = "Python's random"
 NUMPY: Final = "numpy's global generator"
 
 
+DrawFunction = Callable[[np.random.Generator, Shape], NDArray[Any]]
+"""draws an array of a shape from a generator"""
+
+
 class UnsharedDrawError(ReprodError):
     """A framework asked for a distribution that cannot be drawn from a shared stream."""
 
@@ -66,8 +70,33 @@ class Draws(Protocol):
         """Return the numbers 0 to n - 1 in random order, int64 (n,)."""
 
 
-class SharedRandom:
-    """The random numbers of one training step, the same in both frameworks: a `Draws`.
+class _Stream:
+    """A `Draws` whose numbers come from `_draw`."""
+
+    def uniform(self, shape: Shape) -> Float64:
+        """Return the next float64 of `shape` from [0, 1)."""
+        return self._draw(_UNIFORM, shape, lambda source, wanted: source.random(wanted))
+
+    def normal(self, shape: Shape) -> Float64:
+        """Return the next float64 of `shape` from the standard normal distribution."""
+        return self._draw(_NORMAL, shape, lambda source, wanted: source.standard_normal(wanted))
+
+    def integers(self, low: int, high: int, shape: Shape) -> Int64:
+        """Return the next int64 of `shape` from [low, high)."""
+        return self._draw(
+            _INTEGERS, shape, lambda source, wanted: source.integers(low, high, wanted)
+        )
+
+    def permutation(self, n: int) -> Int64:
+        """Return the numbers 0 to n - 1 in the next random order, int64 (n,)."""
+        return self._draw(_PERMUTATION, (n,), lambda source, _: source.permutation(n))
+
+    def _draw(self, purpose: int, shape: Shape, draw: DrawFunction) -> NDArray[Any]:
+        raise NotImplementedError
+
+
+class SharedRandom(_Stream):
+    """The random numbers of one training step, the same in both frameworks.
 
     Within a step the calls are numbered as they come: the two models must ask in the same order,
     which faithful ports do.
@@ -77,30 +106,10 @@ class SharedRandom:
         """Start the stream of the `step`-th step of `epoch` under `seed` (all at least 0)."""
         self._seed, self._when, self._call = seed, (epoch, step), 0
 
-    def uniform(self, shape: Shape) -> Float64:
-        """Return the next float64 of `shape` from [0, 1)."""
-        return np.asarray(self._make_next(_UNIFORM).random(shape))
-
-    def normal(self, shape: Shape) -> Float64:
-        """Return the next float64 of `shape` from the standard normal distribution."""
-        return np.asarray(self._make_next(_NORMAL).standard_normal(shape))
-
-    def integers(self, low: int, high: int, shape: Shape) -> Int64:
-        """Return the next int64 of `shape` from [low, high)."""
-        return np.asarray(self._make_next(_INTEGERS).integers(low, high, shape))
-
-    def permutation(self, n: int) -> Int64:
-        """Return the numbers 0 to n - 1 in the next random order, int64 (n,)."""
-        return self._make_next(_PERMUTATION).permutation(n)
-
-    def dropout_mask(self, shape: Shape, p: float) -> Float64:
-        """Return the next mask: 0 with probability `p`, else 1 / (1 - p); float64 of `shape`."""
-        uniform = self.uniform(shape)
-        return bernoulli(uniform, 1.0 - p) / (1.0 - p) if p < 1.0 else np.zeros(shape)
-
-    def _make_next(self, purpose: int) -> np.random.Generator:
+    def _draw(self, purpose: int, shape: Shape, draw: DrawFunction) -> NDArray[Any]:
+        source = _make_generator(self._seed, purpose, *self._when, self._call)
         self._call += 1
-        return _make_generator(self._seed, purpose, *self._when, self._call - 1)
+        return np.asarray(draw(source, shape))
 
 
 def epoch_order(length: int, seed: int, epoch: int) -> list[int]:
@@ -156,12 +165,8 @@ def _make_generator(*key: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(key)))
 
 
-def _nowhere() -> list[CallKey]:
-    return [("", 0)]
-
-
 @dataclass
-class KeyedDraws:
+class KeyedDraws(_Stream):
     """The draws of one forward and backward pass on one side."""
 
     seed: int
@@ -169,34 +174,16 @@ class KeyedDraws:
     """this side's module names that have a counterpart -> their names on the torch side"""
     asked: Mapping[tuple[CallKey, int], Shape] = field(default_factory=dict)
     """shapes that the torch side drew: a draw of as many elements is laid out like it"""
-    place: Callable[[], list[CallKey]] = _nowhere
+    place: Callable[[], list[CallKey]] = lambda: [("", 0)]
     """set by the run: the calls that are open, the innermost last"""
     drawn: dict[tuple[CallKey, int], Shape] = field(default_factory=dict)
     """what was asked for, filled as it comes"""
     _counts: Counter[CallKey] = field(default_factory=Counter)
 
-    def uniform(self, shape: Shape) -> NDArray[np.float64]:
-        """Return numbers in [0, 1), float64 of `shape`."""
-        return self._draw(shape, lambda source, wanted: source.random(wanted))
-
-    def normal(self, shape: Shape) -> NDArray[np.float64]:
-        """Return standard normal numbers, float64 of `shape`."""
-        return self._draw(shape, lambda source, wanted: source.standard_normal(wanted))
-
-    def integers(self, low: int, high: int, shape: Shape) -> NDArray[np.int64]:
-        """Return integers from `low` up to, not including, `high`; int64 of `shape`."""
-        return self._draw(shape, lambda source, wanted: source.integers(low, high, wanted))
-
-    def permutation(self, n: int) -> NDArray[np.int64]:
-        """Return the numbers 0 to n - 1 in random order, int64."""
-        return self._draw((n,), lambda source, wanted: source.permutation(n))
-
-    def _draw(
-        self, shape: Shape, draw: Callable[[np.random.Generator, Shape], NDArray[Any]]
-    ) -> NDArray[Any]:
-        key, source = self._begin(tuple(shape))
-        wanted = self.asked.get(key, tuple(shape))
-        return lay_out(draw, source, wanted, tuple(shape))
+    def _draw(self, purpose: int, shape: Shape, draw: DrawFunction) -> NDArray[Any]:
+        shape = tuple(shape)
+        key, source = self._begin(shape)
+        return lay_out(draw, source, self.asked.get(key, shape), shape)
 
     def _begin(self, shape: Shape) -> tuple[tuple[CallKey, int], np.random.Generator]:
         """Note a draw; return its key, and the generator that is its alone."""
@@ -204,9 +191,8 @@ class KeyedDraws:
         key = place, self._counts[place]
         self._counts[place] += 1
         self.drawn[key] = shape
-        text = repr((self.seed, key)).encode()
-        words = np.frombuffer(sha256(text).digest(), dtype=np.uint32)
-        return key, np.random.Generator(np.random.Philox(np.random.SeedSequence(words.tolist())))
+        words = np.frombuffer(sha256(repr((self.seed, key)).encode()).digest(), dtype=np.uint32)
+        return key, _make_generator(*words.tolist())
 
     def _find_paired_place(self) -> CallKey:
         for path, index in reversed(self.place()):
@@ -216,10 +202,7 @@ class KeyedDraws:
 
 
 def lay_out(
-    draw: Callable[[np.random.Generator, Shape], NDArray[Any]],
-    source: np.random.Generator,
-    wanted: Shape,
-    shape: Shape,
+    draw: DrawFunction, source: np.random.Generator, wanted: Shape, shape: Shape
 ) -> NDArray[Any]:
     """Return the draw of shape `wanted`, with its axes or its grouping changed to `shape`."""
     if wanted == shape or int(np.prod(wanted)) != int(np.prod(shape)):

@@ -35,7 +35,7 @@ from reprod_align.pair.file import PairFile, catch_error, open_file
 from reprod_align.pair.wire import Wire
 from reprod_align.parallel import Mesh, Placement, guess, parse_mesh
 from reprod_align.parallel.launch import ADDRESS, KEY, LIFELINE, MESH, Asked, OpenedPort
-from reprod_align.randomness import KeyedDraws, Shape, lay_out
+from reprod_align.randomness import DrawFunction, KeyedDraws, Shape, lay_out
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,9 +61,7 @@ class ShardedDraws(KeyedDraws):
         """Return a rank's draws of a pass."""
         return cls(draws.seed, draws.names, draws.asked, mesh=mesh, rank=rank, note=note)
 
-    def _draw(
-        self, shape: Shape, draw: Callable[[np.random.Generator, Shape], NDArray[Any]]
-    ) -> NDArray[Any]:
+    def _draw(self, purpose: int, shape: Shape, draw: DrawFunction) -> NDArray[Any]:
         local = tuple(shape)
         key, source = self._begin(local)
         wanted = self.asked.get(key, local)
