@@ -39,7 +39,7 @@ PORT: Final = Role(is_reference=False)
 
 @contextmanager
 def take_reference(framework: Framework) -> Iterator[None]:
-    """Let sentences made in the block take this framework for the reference's, the other for the port's."""
+    """In the block, REFERENCE stands for this framework and PORT for the other."""
     before = _reference.set(framework)
     try:
         yield

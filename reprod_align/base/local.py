@@ -127,12 +127,9 @@ def _sample_sizes(array: Array) -> Array:
     if array.size <= _SAMPLE:
         chosen = array.reshape(-1)
     else:
-        places = (np.arange(_SAMPLE, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(
-            11
-        )
-        chosen = array[
-            np.unravel_index((places % np.uint64(array.size)).astype(np.int64), array.shape)
-        ]
+        places = np.arange(_SAMPLE, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        places = (places >> np.uint64(11)) % np.uint64(array.size)
+        chosen = array[np.unravel_index(places.astype(np.int64), array.shape)]
     sizes = np.abs(chosen).astype(np.float64)
     return np.sort(sizes[np.isfinite(sizes)])
 

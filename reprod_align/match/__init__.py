@@ -99,7 +99,9 @@ def find_alternatives(found: Match) -> Iterator[tuple[str, Match]]:
         yield f"laid out another way: {named}", replace(found, pairs=pairs)
     known = {name for pair in found.pairs for name in pair.paddle} | {*found.paddle_left}
     for groups in found.doubts:
-        for order in list_other_orders(len(groups[0])):
+        for order in islice(
+            permutations(range(len(groups[0]))), 1, None
+        ):  # the first is the present
             other = exchange(found, groups, order)
             if not known.issuperset(name for pair in other.pairs for name in pair.paddle):
                 continue  # one of the look-alikes lacks a tensor, such as a bias
@@ -134,11 +136,6 @@ def exchange(found: Match, groups: Sequence[Sequence[str]], order: Sequence[int]
                 moved[pair] = _move(pair, found.owners[path], target[path])
     pairs = [moved.get(pair, pair) for pair in found.pairs]
     return replace(found, pairs=pairs, owners={**found.owners, **target})
-
-
-def list_other_orders(size: int) -> Iterator[tuple[int, ...]]:
-    """Yield every order of `size` things but the present one."""
-    yield from (order for order in permutations(range(size)) if order != tuple(range(size)))
 
 
 def _move(pair: TensorPair, owner: str, target: str) -> TensorPair:

@@ -9,6 +9,7 @@ from reprod_align.backends import matrix_axes
 from reprod_align.base.blocks import Array, read_blocks
 from reprod_align.base.text import parent
 from reprod_align.model.side import ModelInfo, TensorInfo
+from reprod_align.randomness import Shape
 
 import numpy as np
 
@@ -32,6 +33,11 @@ class Owner:
     """by role, in PyTorch's words"""
     axes: Mapping[str, str]
     """of its matrices, by role: "oi", "io", either with "?", or "" (see tensor_pair.find_turns)"""
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """The shapes of its tensors, sorted."""
+        return tuple(sorted(tensor.shape for tensor in self.tensors.values()))
 
     @property
     def is_own(self) -> bool:

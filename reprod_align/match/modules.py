@@ -125,16 +125,13 @@ def _pair_nested(ours: Sequence[str], theirs: Sequence[str]) -> dict[str, str]:
     chosen: dict[str, str] = {}
     rest = list(many)
     for path in few:
-        best = max(rest, key=lambda other: _split_last_part(path) == _split_last_part(other))
+        own = tokens(last_part(path))
+        best = max(rest, key=lambda other: tokens(last_part(other)) == own)
         chosen[path] = best
         rest = rest[rest.index(best) + 1 :]
         if not rest:
             break
     return chosen if few is ours else {theirs: ours for ours, theirs in chosen.items()}
-
-
-def _split_last_part(path: str) -> tuple[str, ...]:
-    return tokens(last_part(path))
 
 
 def _pair_by_same_name(pairs: dict[str, str], torch: ModelInfo, paddle: ModelInfo) -> None:
@@ -147,10 +144,11 @@ def _pair_by_same_name(pairs: dict[str, str], torch: ModelInfo, paddle: ModelInf
             continue
         name = last_part(path)
         target = f"{pairs[above]}.{name}" if pairs[above] else name
-        numbered = is_number(path) and _list_last_parts(ours[above]) != _list_last_parts(
-            theirs[pairs[above]]
+        here, there = (
+            {last_part(p) for p in group} for group in (ours[above], theirs[pairs[above]])
         )
-        if target in paddle.modules and target not in taken and not numbered:
+        renumbered = is_number(path) and here != there
+        if target in paddle.modules and target not in taken and not renumbered:
             pairs[path] = target
             taken.add(target)
 
@@ -162,10 +160,6 @@ def _list_children(info: ModelInfo) -> dict[str, list[str]]:
         if path and "parametrizations" not in path.split("."):
             children[parent(path)].append(path)
     return children
-
-
-def _list_last_parts(paths: Iterable[str]) -> set[str]:
-    return {last_part(path) for path in paths}
 
 
 def _pair_by_place(

@@ -295,8 +295,7 @@ def group_look_alikes(
     """
     groups: dict[tuple[str, str, tuple[Shape, ...]], list[str]] = defaultdict(list)
     for path, partner in partners.items():
-        shapes = tuple(sorted(tensor.shape for tensor in owners[path].tensors.values()))
-        groups[parent(path), parent(partner), shapes].append(path)
+        groups[parent(path), parent(partner), owners[path].shapes].append(path)
     patterns: dict[object, list[list[str]]] = defaultdict(list)
     for (above, beside, shapes), paths in groups.items():
         if 2 <= len(paths) <= most:
@@ -377,9 +376,8 @@ def _sort_left_over(
     """Pair look-alikes of a block, one of which was left over, in the order of their definition."""
     groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for row, column in paired.items():
-        shapes = tuple(sorted(tensor.shape for tensor in ours[row].tensors.values()))
         block = _find_block(ours[row].path), _find_block(theirs[column].path)
-        groups[(*block, ours[row].kind, shapes)].append(row)
+        groups[(*block, ours[row].kind, ours[row].shapes)].append(row)
     places = [[owner.path for owner in _sort_by_definition(owners, side)]
               for owners, side in ((ours, torch), (theirs, paddle))]  # fmt: skip
     for rows in groups.values():

@@ -27,15 +27,18 @@ _KEY, _SUM = "reprod_align.trace", "reprod_align.trace.sha256"
 # the format knows only one complex dtype
 _PAIRS = {"complex64": "float32", "complex128": "float64"}
 _STORED = {"bfloat16": "float32", **_PAIRS}
+_COARSE = {
+    "bfloat16": ("float32", 16), "float16": ("float16", 0), "float32": ("float32", 0),
+    "complex64": ("float32", 0),
+}  # fmt: skip
+"""dtypes coarser than float64 -> numpy's dtype, and how many of its last bits they lack"""
 _DTYPES = {
     "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64",
     "float16", "float32", "float64", *_STORED,
 }  # fmt: skip
 _EXTREMES = [STATISTICS.index("min"), STATISTICS.index("max")]  # elements of the tensor itself
 _MOST_ELEMENTS = 1 << 62
-_REPEATED = (
-    256  # times that a file's numbers may be named: modules in modules hand the same ones on
-)
+_REPEATED = 256  # times that numbers of a file may be named: nested modules return the same ones
 _MOST_RANKS = 2**16
 _FREE = 2**24  # bytes that the entries of any file may name
 _LARGE = 2**20  # bytes: what is smaller is not worth a mapped file
@@ -154,7 +157,7 @@ def load_trace(path: str | os.PathLike[str]) -> RecordedTrace:
 
     arrays, metadata = read_tensors(Path(path), leave_from=_LARGE)
     try:
-        return _trace(_check_content(metadata, arrays), arrays)
+        return _read_trace(_check_content(metadata, arrays), arrays)
     except _Unfit as error:
         raise ReprodError(f"{path} is not a trace that can be read: {error}") from error
 
@@ -181,7 +184,7 @@ def _check_content(metadata: Mapping[str, str], arrays: Mapping[str, Array]) -> 
     return content
 
 
-def _trace(content: Mapping[str, Any], arrays: Mapping[str, Array]) -> RecordedTrace:
+def _read_trace(content: Mapping[str, Any], arrays: Mapping[str, Array]) -> RecordedTrace:
     framework, mode = content.get("framework"), content.get("mode")
     entries = content.get("tensors")
     if not isinstance(framework, str) or mode not in ("whole", "sketch"):
@@ -195,10 +198,10 @@ def _trace(content: Mapping[str, Any], arrays: Mapping[str, Array]) -> RecordedT
         phase, module, *_ = places.most_common(1)[0][0]
         raise _Unfit(f"it lists the same {phase} of {module or 'the model'} more than once")
     ordered = tuple(sorted(tensors, key=lambda one: one.order))
-    return RecordedTrace(framework, mode, ordered, _rank(content.get("rank")))
+    return RecordedTrace(framework, mode, ordered, _read_rank(content.get("rank")))
 
 
-def _rank(found: object) -> Rank | None:
+def _read_rank(found: object) -> Rank | None:
     if found is None:
         return None
     kinds = {"number": int, "dp": int, "tp": int, "others": str}
@@ -206,9 +209,9 @@ def _rank(found: object) -> Rank | None:
         raise _Unfit("its rank does not have the fields of a rank")
     rank = Rank(**found)
     if not (0 < rank.dp <= _MOST_RANKS and 0 < rank.tp <= _MOST_RANKS):
-        raise _Unfit("its degrees are no numbers of ranks")
+        raise _Unfit(f"its rank has a dp or tp outside of 1 to {_MOST_RANKS}")
     if not 0 <= rank.number < rank.dp * rank.tp:
-        raise _Unfit("its rank is not among its ranks")
+        raise _Unfit(f"its rank is number {rank.number} of {rank.dp * rank.tp}")
     return rank
 
 
@@ -217,7 +220,7 @@ def _require_explained(entries: list[Any], arrays: Mapping[str, Array]) -> None:
     named = Counter(str(entry.get("data")) for entry in entries if isinstance(entry, dict))
     asked = sum(times * arrays[name].nbytes for name, times in named.items() if name in arrays)
     if asked > _REPEATED * sum(array.nbytes for array in arrays.values()) + _FREE:
-        raise _Unfit("its entries name the same numbers far more often than modules hand them on")
+        raise _Unfit("its entries name the same numbers more often than nested modules return them")
 
 
 def _read_tensor(number: int, entry: object, arrays: Mapping[str, Array]) -> TraceTensor:
@@ -255,7 +258,7 @@ def _read_shape(number: int, shape: object) -> tuple[int, ...]:
 
 
 def _restore(number: int, tensor: TraceTensor) -> Array:
-    """Return the stored array as it was before `_stored`, checked against what the entry says."""
+    """Return the stored array as it was before `_to_stored`, checked against what the entry says."""
     shape, dtype = tensor.shape, _STORED.get(tensor.dtype, tensor.dtype)
     if tensor.dtype in _PAIRS:
         shape = (*shape, 2)
@@ -276,18 +279,10 @@ def _restore(number: int, tensor: TraceTensor) -> Array:
 
 
 def _holds(dtype: str, values: Array) -> bool:
-    """Tell whether values are numbers of the dtype: by a coarser one a trace would choose its tolerance."""
-    if dtype == "bfloat16":
-        finest: tuple[str, int] | None = ("float32", 16)
-    else:
-        finest = {
-            "float16": ("float16", 0),
-            "float32": ("float32", 0),
-            "complex64": ("float32", 0),
-        }.get(dtype)
-    if finest is None or not values.size:
+    """Tell whether the dtype holds the values exactly: naming a coarser one would widen the tolerance."""
+    if dtype not in _COARSE or not values.size:
         return True
-    kind, spare = finest
+    kind, spare = _COARSE[dtype]
     for _, part in read_blocks(values):
         with np.errstate(over="ignore", invalid="ignore"):
             narrow = part.astype(kind)

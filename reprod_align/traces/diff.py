@@ -65,9 +65,7 @@ _RUNS = 4.0  # times what is allowed: what the sums of runs may be off
 _ROWS = 2.0  # times what is allowed: what the sums of a row may be off
 _ROW_LIMIT = 1e-6  # of a row's norm: rows are kept in float32
 _LARGE_ROW = 1e-2  # of the largest: such rows show how noisy the tensor is
-_SEEN = (
-    30.0  # times the usual difference of large rows: what any row may be off (see base/local.py)
-)
+_SEEN = 30.0  # times the usual difference of large rows: what any row may be off (base/local.py)
 _SHARE = 4.0  # times its part of the norm: what one sum of a sketch may be off
 
 
@@ -82,8 +80,9 @@ class Measured:
     """from sketches; else exact"""
     passed: bool
     words: str = ""
+    """what else is to be said; "" if nothing"""
     nans: int = 0
-    """how many elements are NaN on both sides"""
+    """how many elements are NaN on both sides, and so were not compared"""
 
 
 class Floors:
@@ -152,16 +151,21 @@ def _measure_whole(
     worst = combine_worst(map_distances(partial(measure_worst, with_length=True), ours, theirs))
     apart, found = worst.length, make_gap(ours, theirs, worst, limit, allowance.floor)
     found = find_beyond(ours, theirs, allowance, found) or found
-    nans = _count_nan(ours) if worst.settled and apart < math.inf else 0
+    nans = 0
+    if worst.settled and apart < math.inf:
+        nans = sum(int(np.count_nonzero(np.isnan(part))) for _, part in read_blocks(ours))
     passed = apart <= limit * scale + floor and found.ok and not 0 < ours.size == nans
     words = "" if found.ok else found.words
     if passed and apart > limit * scale:
         words = "rounding around zero"
-    if nans:
-        words = (
-            "NaN everywhere, on both sides" if nans == ours.size else f"{nans} NaN on both sides"
-        )
+    words = _describe_nan(nans, ours.size) or words
     return Measured(divide(apart, scale), limit, False, passed, words, nans)
+
+
+def _describe_nan(nans: int, size: int) -> str:
+    if nans == size:
+        return "NaN everywhere, on both sides"
+    return f"{nans} NaN on both sides" if nans else ""
 
 
 def _measure_sketches(
@@ -170,32 +174,24 @@ def _measure_sketches(
     ours, theirs = read_sketch(expected), read_sketch(actual)
     scale, other = statistics(ours)["norm"], find_other_places(ours, theirs)
     apart, allowed = distance(ours, theirs), limit * statistics(ours)["norm"] + floor
-    constants = compare_constants(ours, theirs) <= limit
-    even = find_largest_share(ours, theirs) <= _SHARE * allowed
-    exchanged = not estimate_from_runs(ours, theirs) <= _RUNS * allowed
+    faults = {
+        "its large constants differ": not compare_constants(ours, theirs) <= limit,
+        "a few elements are far off": not find_largest_share(ours, theirs) <= _SHARE * allowed,
+        "": not apart <= allowed,
+        "some elements stand in other places": (
+            not estimate_from_runs(ours, theirs) <= _RUNS * allowed
+        ),
+    }
     nans, size = count_nan(ours), math.prod(expected.shape)
-    passed = (
-        math.isfinite(scale)
-        and apart <= allowed
-        and constants
-        and even
-        and nans < size
-        and not exchanged
-    )
-    words = ""
+    passed = math.isfinite(scale) and not any(faults.values()) and nans < size
+    words = next((words for words, is_there in faults.items() if is_there), "")
     if other:
         words = f"{other} in other places"
-    elif not passed:
-        words = "" if constants else "its large constants differ"
-        words = words or ("" if even else "a few elements are far off")
-        words = words or (
-            "some elements stand in other places" if exchanged and apart <= allowed else ""
-        )
-    elif apart > limit * scale:
+    elif passed and apart > limit * scale:
         words = "rounding around zero"
-    if not other and nans:
-        words = "NaN everywhere, on both sides" if nans == size else f"{nans} NaN on both sides"
-    return Measured(divide(apart, scale), limit, True, passed, words, 0 if other else nans)
+    nans = 0 if other else nans
+    words = _describe_nan(nans, size) or words
+    return Measured(divide(apart, scale), limit, True, passed, words, nans)
 
 
 def _judge_rows(
@@ -286,12 +282,6 @@ def _measure_block(part: Array, cut: float) -> tuple[float, float]:
         return most, measure_length(sizes, most)
 
 
-def _count_nan(array: Array) -> int:
-    if array.dtype.kind not in "fc":
-        return 0
-    return sum(int(np.count_nonzero(np.isnan(part))) for _, part in read_blocks(array))
-
-
 def read_shape(tensor: TraceTensor) -> tuple[int, ...]:
     """Return the shape in PyTorch's layout."""
     return tensor.shape[::-1] if tensor.transposed else tensor.shape
@@ -312,8 +302,8 @@ _SHOWN = 20
 Measure = Callable[[TraceTensor, TraceTensor, Floors], Measured]
 
 
-@dataclass(frozen=True)
-class TensorDifference:
+@dataclass(frozen=True, kw_only=True)
+class TensorDifference(Measured):
     """One pair of tensors."""
 
     phase: str
@@ -321,16 +311,6 @@ class TensorDifference:
     """in the expected trace"""
     call: int
     leaf: str
-    relative: float
-    """L2 norm of the difference over that of the expected tensor"""
-    limit: float
-    estimated: bool
-    """from sketches; else exact"""
-    passed: bool
-    words: str
-    """what else is to be said; "" if nothing"""
-    nans: int = 0
-    """how many elements are NaN on both sides, and so were not compared"""
 
     @property
     def amount(self) -> str:
@@ -514,10 +494,8 @@ def _name_unpaired(
 
 
 def _make_row(tensor: TraceTensor, found: Measured) -> TensorDifference:
-    where = (tensor.phase, tensor.module, tensor.call, tensor.leaf)
-    return TensorDifference(
-        *where, found.relative, found.limit, found.estimated, found.passed, found.words, found.nans
-    )
+    place = {name: getattr(tensor, name) for name in ("phase", "module", "call", "leaf")}
+    return TensorDifference(**vars(found), **place)
 
 
 # ---------------------------------------------------------------------- words

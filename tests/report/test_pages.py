@@ -145,11 +145,21 @@ def test_the_lines_around_are_read_where_the_file_still_holds_the_line(tmp_path:
 
 
 ROWS = (
-    TensorDifference("input", "fc", 0, "", 0.0, 1e-9, False, True, ""),
-    TensorDifference("output", "fc", 0, "", 1e-12, 1e-9, False, True, ""),
-    TensorDifference("output", "fc", 1, "", 0.5, 1e-9, False, False, "sign"),
-    TensorDifference("output", "", 0, "", 0.25, 1e-9, False, False, ""),
-    TensorDifference("parameter gradient", "fc", 0, "weight", 0.125, 1e-9, False, False, ""),
+    TensorDifference(0.0, 1e-9, False, True, phase="input", module="fc", call=0, leaf=""),
+    TensorDifference(1e-12, 1e-9, False, True, phase="output", module="fc", call=0, leaf=""),
+    TensorDifference(0.5, 1e-9, False, False, "sign", phase="output", module="fc", call=1, leaf=""),
+    TensorDifference(0.25, 1e-9, False, False, "", phase="output", module="", call=0, leaf=""),
+    TensorDifference(
+        0.125,
+        1e-9,
+        False,
+        False,
+        "",
+        phase="parameter gradient",
+        module="fc",
+        call=0,
+        leaf="weight",
+    ),
 )
 
 

@@ -216,5 +216,5 @@ def test_numbers_that_are_named_again_and_again(tmp_path: Path) -> None:
         if fits:
             assert len(load_trace(tmp_path / "a").tensors) == count
         else:
-            with pytest.raises(ReprodError, match="name the same numbers far more often"):
+            with pytest.raises(ReprodError, match="name the same numbers more often than nested"):
                 load_trace(tmp_path / "a")
