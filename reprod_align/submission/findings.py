@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reprod_align.base.files import parse_json
+from reprod_align.base.files import parse_json, to_plain
 from reprod_align.base.text import count, shorten_lines, table
 from reprod_align.errors import one_line
 from reprod_align.records import NamedArrays
@@ -87,12 +87,11 @@ class Verification:
              "official": row.official, "strict": row.strict, "log": row.log}
             for row in self.rows
         ]  # fmt: skip
-        faults = [{"kind": fault.kind, "text": fault.text} for fault in self.faults]
         return {
             "source": str(self.source),
             "passed": self.passed,
             "steps": steps,
-            "faults": faults,
+            "faults": to_plain(self.faults),
             "remarks": list(self.remarks),
         }
 
@@ -110,9 +109,8 @@ class JudgedStep:
     @property
     def passed(self) -> bool:
         """Whether every verdict that could be recomputed is a pass, and there is one."""
-        return all(each.passed for each in (self.official, self.strict) if each) and bool(
-            self.official
-        )
+        known = [each.passed for each in (self.official, self.strict) if each]
+        return self.official is not None and all(known)
 
 
 def get_dict(values: Mapping[str, Any], name: str) -> dict[str, Any]:

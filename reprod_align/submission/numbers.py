@@ -53,11 +53,9 @@ def recompute_metrics(record: Mapping[str, Array]) -> ExpectedValues:
         "acc": (np.asarray(accuracy), slack),
         **_count(predicted, labels, logits.shape[1], float(near.sum())),
     }
-    return (
-        {**found, **_measure_binary(logits, predicted, labels, slack)}
-        if logits.shape[1] == 2
-        else found
-    )
+    if logits.shape[1] == 2:
+        found |= _measure_binary(logits, predicted, labels, slack)
+    return found
 
 
 def _join(record: Mapping[str, Array], what: str) -> Array | None:
@@ -68,21 +66,17 @@ def _join(record: Mapping[str, Array], what: str) -> Array | None:
         if (match := _PART.fullmatch(key)) and match[2] == what
     }
     arrays = [parts[number] for number in sorted(parts)]
-    if (
-        not arrays
-        or len({array.shape[1:] for array in arrays}) > 1
-        or not all(a.ndim for a in arrays)
-    ):
-        return None
-    return np.concatenate(arrays)
+    fit = len({array.shape[1:] for array in arrays}) == 1 and all(a.ndim for a in arrays)
+    return np.concatenate(arrays) if fit else None
 
 
 def _can_be_judged(logits: Array, labels: Array) -> bool:
-    whole = (
-        logits.ndim == 2 and logits.shape[1] > 1 and logits.dtype.kind == "f" and len(logits) > 0
-    )
+    """Tell whether these are scores (N, C) of two classes or more, and the classes (N,)."""
     return bool(
-        whole
+        logits.dtype.kind == "f"
+        and logits.ndim == 2
+        and logits.shape[1] > 1
+        and len(logits)
         and labels.shape == logits.shape[:1]
         and labels.dtype.kind in "iu"
         and labels.min() >= 0
@@ -121,11 +115,8 @@ def _measure_binary(logits: Array, predicted: Array, labels: Array, slack: float
 def _compute_matthews(predicted: Array, labels: Array) -> float:
     table = np.histogram2d(labels, predicted, bins=2, range=((0, 2), (0, 2)))[0]
     sides = np.prod([*table.sum(0), *table.sum(1)])
-    return (
-        float((table[0, 0] * table[1, 1] - table[0, 1] * table[1, 0]) / np.sqrt(sides))
-        if sides
-        else 0.0
-    )
+    product = table[0, 0] * table[1, 1] - table[0, 1] * table[1, 0]
+    return float(product / np.sqrt(sides)) if sides else 0.0
 
 
 def _measure_area(scores: Array, labels: Array) -> float | None:
@@ -152,11 +143,8 @@ def check_numbers(steps: Sequence[JudgedStep], findings: Verification) -> None:
 def _check_twins(steps: Sequence[JudgedStep], findings: Verification) -> None:
     """Compare each float32 record with its float64 twin: one model made both."""
     for judged in steps:
-        if judged.records is None or judged.twins is None or not judged.step.shows_place:
-            continue
-        if judged.step.exact:
-            continue
-        for side, record, twin in zip(FRAMEWORKS, judged.records, judged.twins, strict=True):
+        compared = judged.step.shows_place and not judged.step.exact
+        for side, record, twin in _list_sides(judged) if compared else ():
             alone = [] if judged.step.from_counts else [key for key in record if key not in twin]
             said = f"{alone[0]} is in float32 alone" if alone else ""
             fault = said or next(_find_apart(record, twin), "")
@@ -166,6 +154,12 @@ def _check_twins(steps: Sequence[JudgedStep], findings: Verification) -> None:
                     f"{judged.step.name}_{side}.npy and its float64 twin in strict/ are not of one run: "
                     f"{fault}",
                 )
+
+
+def _list_sides(judged: JudgedStep | None) -> Iterator[tuple[str, NamedArrays, NamedArrays]]:
+    """Yield each side of a step with its record and the float64 twin, where both sides have both."""
+    if judged is not None and judged.records is not None and judged.twins is not None:
+        yield from zip(FRAMEWORKS, judged.records, judged.twins, strict=True)
 
 
 def _find_apart(record: NamedArrays, twin: NamedArrays) -> Iterator[str]:
@@ -178,15 +172,12 @@ def _find_apart(record: NamedArrays, twin: NamedArrays) -> Iterator[str]:
             if not np.array_equal(ours, theirs):
                 yield f"{key}: other values"
         elif ours.size:
-            one, other = (np.abs(np.asarray(each, np.complex128)) for each in (ours, theirs))
-            apart = np.abs(np.asarray(ours, np.complex128) - np.asarray(theirs, np.complex128))
-            allowed = _ROUNDING * max(float(one.max()), float(other.max())) + _FLOOR
-            ok = float(apart.mean()) <= min(
-                allowed, max(_ROUNDING, _ROUNDING * float(other.mean()))
-            )
-            if not ok:
-                sizes = float(apart.mean()), float(other.max())
-                yield f"{key}: mean difference {sizes[0]:.2g}, of values up to {sizes[1]:.2g}"
+            first, second = (np.asarray(each, np.complex128) for each in (ours, theirs))
+            apart, other = float(np.abs(first - second).mean()), np.abs(second)
+            largest = max(float(np.abs(first).max()), float(other.max()))
+            allowed = _ROUNDING * max(1.0, float(other.mean()))
+            if not apart <= min(_ROUNDING * largest + _FLOOR, allowed):
+                yield f"{key}: mean difference {apart:.2g}, of values up to {float(other.max()):.2g}"
 
 
 def _check_logits(steps: Mapping[str, JudgedStep], findings: Verification) -> None:
@@ -236,11 +227,7 @@ def _compute_loss(record: NamedArrays) -> float | None:
     """Return the cross entropy of a record's "logits" (B, C) and its labels (B,), if it holds both."""
     logits = record.get("logits")
     labels = next((record[key] for key in _LABELS if key in record), None)
-    if logits is None or labels is None or logits.ndim != 2 or logits.dtype.kind != "f":
-        return None
-    if labels.dtype.kind not in "iu" or labels.shape != logits.shape[:1] or not logits.size:
-        return None
-    if labels.min() < 0 or labels.max() >= logits.shape[1] or not np.isfinite(logits).all():
+    if logits is None or labels is None or not _can_be_judged(logits, labels):
         return None
     scores = logits.astype(np.float64)
     scores -= scores.max(axis=1, keepdims=True)
@@ -250,10 +237,7 @@ def _compute_loss(record: NamedArrays) -> float | None:
 
 def _check_rates(steps: Mapping[str, JudgedStep], findings: Verification) -> None:
     """Compare the learning rates of Step 4 in both precisions, to the last digits: no float32 made them."""
-    judged = steps.get("bp_align")
-    if judged is None or judged.records is None or judged.twins is None:
-        return
-    for side, record, twin in zip(FRAMEWORKS, judged.records, judged.twins, strict=True):
+    for side, record, twin in _list_sides(steps.get("bp_align")):
         for key in filter(_RATES.fullmatch, record):
             if key in twin and not _are_close(record[key], twin[key], 1e-6):
                 findings.add(
@@ -265,11 +249,8 @@ def _check_rates(steps: Mapping[str, JudgedStep], findings: Verification) -> Non
 
 def _check_metrics(steps: Mapping[str, JudgedStep], findings: Verification) -> None:
     """Recompute the metrics of Step 2 from the logits and labels that its float64 records hold."""
-    judged = steps.get("metric")
-    if judged is None or judged.records is None or judged.twins is None:
-        return
-    told = 0
-    for side, record, twin in zip(FRAMEWORKS, judged.records, judged.twins, strict=True):
+    told, sides = 0, list(_list_sides(steps.get("metric")))
+    for side, record, twin in sides:
         for name, held in (("", record), ("strict/", twin)):
             for key, (value, tolerance) in recompute_metrics(twin).items():
                 if key not in held:
@@ -280,7 +261,7 @@ def _check_metrics(steps: Mapping[str, JudgedStep], findings: Verification) -> N
                 if not ok:
                     due = f"its logits and labels give {_show(value)}"
                     findings.add(EDITED, f"{name}metric_{side}.npy: {key} is {_show(array)}; {due}")
-    if not told:
+    if sides and not told:
         findings.remarks.append(
             "metric: its numbers could not be recomputed: strict/ holds no logits and labels of it"
         )
@@ -288,10 +269,7 @@ def _check_metrics(steps: Mapping[str, JudgedStep], findings: Verification) -> N
 
 def _check_best(steps: Mapping[str, JudgedStep], findings: Verification) -> None:
     """Compare the result of Step 5 with its curves, and float32's with float64's."""
-    judged = steps.get("train_align")
-    if judged is None or judged.records is None or judged.twins is None:
-        return
-    for side, record, twin in zip(FRAMEWORKS, judged.records, judged.twins, strict=True):
+    for side, record, twin in _list_sides(steps.get("train_align")):
         for fault in _list_result_faults(record, twin):
             findings.add(RUNS, f"train_align_{side}.npy: {fault}")
 
@@ -318,9 +296,8 @@ def _begin_alike(one: Array, other: Array) -> bool:
         return one.shape == other.shape
     first, second = (np.ravel(np.asarray(each, np.float64)) for each in (one, other))
     near = np.abs(first - second)[:_BEGINNING] <= _BEGINS * (np.abs(second)[:_BEGINNING] + 1)
-    return bool(near.all()) and bool(
-        abs(first.mean() - second.mean()) <= 0.2 * abs(second.mean()) + 0.02
-    )
+    means = float(first.mean()), float(second.mean())
+    return bool(near.all()) and abs(means[0] - means[1]) <= 0.2 * abs(means[1]) + 0.02
 
 
 def _list_false_fractions(record: NamedArrays, twin: NamedArrays) -> Iterator[str]:
@@ -339,9 +316,8 @@ def _are_close(one: Array, other: Array, relative: float) -> bool:
     if one.shape != other.shape:
         return False
     first, second = np.asarray(one, np.float64), np.asarray(other, np.float64)
-    return bool(
-        (np.abs(first - second) <= relative * np.maximum(np.abs(first), np.abs(second))).all()
-    )
+    largest = np.maximum(np.abs(first), np.abs(second))
+    return bool((np.abs(first - second) <= relative * largest).all())
 
 
 def _show(array: Array) -> str:

@@ -101,7 +101,7 @@ def _note_others(submission: Submission, findings: Verification) -> None:
               if name.startswith(TRAINING) and not _NAME.fullmatch(name)]  # fmt: skip
     if others:
         findings.remarks.append(
-            f"{count(len(others), 'training log')} not held against a record: {shorten(others, _NAMED)}"
+            f"{count(len(others), 'training log')} not compared with a record: {shorten(others, _NAMED)}"
         )
 
 
@@ -282,11 +282,9 @@ def _compare_two(one: _TrainingLog, other: _TrainingLog) -> str:
         return "end their epochs with other steps"
     for step in sorted(ours.keys() & theirs.keys()):
         for name in ours[step].keys() & theirs[step].keys():
-            tolerance = _RATE if "lr" in name else _BEGINS if step <= _BEGINNING else np.inf
-            if not _are_near(ours[step][name], theirs[step][name], tolerance):
+            tolerance = _RATE if "lr" in name else _BEGINS
+            values = ours[step][name], theirs[step][name]
+            near = isclose(*values, rel_tol=tolerance, abs_tol=tolerance * 1e-3)
+            if not near and ("lr" in name or step <= _BEGINNING):
                 return f"have another {one_line(name)[:20]} at step {step}"
     return ""
-
-
-def _are_near(one: float, other: float, relative: float) -> bool:
-    return relative == np.inf or isclose(one, other, rel_tol=relative, abs_tol=relative * 1e-3)

@@ -34,7 +34,7 @@ def test_what_is_packed_is_verified(
     printed = capsys.readouterr().out
     assert printed.startswith(f"{target}: verified\n")
     said = [line.strip() for line in printed.splitlines() if "remark" in line]
-    assert said == ["remark: 1 training log not held against a record: training/log.log"]
+    assert said == ["remark: 1 training log not compared with a record: training/log.log"]
     assert run(verify, target, "--json") == 0
     assert json.loads(capsys.readouterr().out)["passed"]
 
