@@ -1,6 +1,6 @@
 """What a proof found: stages, refusals (each way to cheat has a name), and its certificate."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isclose
 from pathlib import Path
@@ -69,11 +69,6 @@ class Refusal:
     def __str__(self) -> str:
         """Return it as one sentence."""
         return f"{self.code}: {self.text}"
-
-
-def keep_distinct(found: Iterable[Refusal]) -> list[Refusal]:
-    """Return refusals once each, in order."""
-    return list(dict.fromkeys(found))
 
 
 FORMAT = 1

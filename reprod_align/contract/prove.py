@@ -39,7 +39,6 @@ from reprod_align.contract.proof import (
     KnownFault,
     ProofStage,
     Refusal,
-    keep_distinct,
 )
 from reprod_align.contract.screen import screen_files
 from reprod_align.contract.terms import ExpectedFailure, Terms, draw_batch
@@ -98,7 +97,7 @@ def prove(
         _prove_port(terms, proof, begin, tell)
     if terms.expected is not None and not proof.refusals:
         _prove_mended(terms, terms.expected, proof, begin, tell)
-    proof.refusals[:] = keep_distinct(proof.refusals)
+    proof.refusals[:] = dict.fromkeys(proof.refusals)  # each once
     proof.seconds = time.monotonic() - begun
     proof.mebibytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     return proof
@@ -195,7 +194,8 @@ class _Prover:
     ) -> None:
         self.terms, self.proof, self.tell = terms, proof, tell
         self.questions = Questions(terms, proof.seed)
-        self.recipe = _make_recipe(terms, proof.seed)
+        training = terms.training
+        self.recipe = replace(training.recipe, seed=proof.seed) if training else None
         self.start: Callable[[Framework], ProofSide] = partial(start, terms, self.recipe, lookups)
         self.restored: Outputs = {}
         self.export: Comparison | None = None
@@ -494,14 +494,6 @@ class _Prover:
         text = "outputs differ in a new process" if self.export.passed else self.export.reason[:200]
         self.proof.refusals.append(Refusal("loses-in-the-checkpoint", text))
         self.proof.stages.append(ProofStage("checkpoint round trip", False, text))
-
-
-def _make_recipe(terms: Terms, seed: int) -> Recipe | None:
-    """Return how both sides are trained, None without a training."""
-    made = terms.training
-    if made is None:
-        return None
-    return Recipe(made.optimizer, made.rate, made.weight_decay, made.loss, made.labels, seed)
 
 
 def _list_parameters(info: ModelInfo) -> dict[str, str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from reprod_align.backends.recipes import Recipe
 from reprod_align.base.blocks import Array
 from reprod_align.errors import ReprodError, explain_absence
 from reprod_align.records.gate import digest
@@ -107,12 +108,8 @@ class TrainingTerms:
     """The training whose losses are compared."""
 
     steps: int
-    optimizer: str = "adamw"
-    rate: float = 1e-3
-    weight_decay: float = 0.0
-    loss: str = "weighted_sum"
-    labels: int = 0
-    """classes of the labels that are drawn for cross_entropy"""
+    recipe: Recipe
+    """its seed is that of the proof"""
 
 
 @dataclass(frozen=True)
@@ -213,7 +210,7 @@ def read_terms(path: Path, port: Path | None = None) -> Terms:
         tuple(_locate(of_port, port_folder, one)
               for one in (of_port.read_text("file"), *of_port.list_texts("files"))),
         tuple(of_port.list_texts("packages")),
-        {name: read_draw(name, one, table.fault) for name, one in table.read_table("inputs").list_tables()},
+        {name: read_draw(name, one, table.fault) for name, one in table.read_table("inputs").made.items()},
         table.read_whole("batches", 3),
         table.read_number("tolerance", 1e-9),
         _read_tokens(table),
@@ -263,16 +260,17 @@ def _read_training(table: "_TomlTable") -> TrainingTerms | None:
     if "training" not in table.made:
         return None
     inner = table.read_table("training")
-    found = TrainingTerms(
-        inner.read_whole("steps", 10),
+    recipe = Recipe(
         inner.read_choice("optimizer", OPTIMIZERS),
         inner.read_number("rate", 1e-3),
         inner.read_number("weight_decay", 0.0, least=0.0),
         inner.read_choice("loss", LOSSES),
         inner.read_whole("labels", 0, least=0),
+        seed=0,
     )
+    found = TrainingTerms(inner.read_whole("steps", 10), recipe)
     inner.close()
-    if found.loss == "cross_entropy" and found.labels < 2:
+    if recipe.loss == "cross_entropy" and recipe.labels < 2:
         raise inner.fault("labels: expected the number of classes that cross_entropy draws from")
     return found
 
@@ -329,9 +327,6 @@ class _TomlTable:
         made = self.get(name, default, "a table", lambda value: isinstance(value, dict))
         return _TomlTable(self.path, f"{self.place}.{name}".lstrip("."), made)
 
-    def list_tables(self) -> list[tuple[str, Any]]:
-        return [*self.made.items()]
-
     def read_texts(self) -> dict[str, str]:
         return {name: str(self.get(name, None, "a text", _is_text)) for name in self.made}
 
@@ -339,7 +334,9 @@ class _TomlTable:
         return str(self.get(name, default, "a text", _is_text))
 
     def list_texts(self, name: str) -> list[str]:
-        fits = lambda value: isinstance(value, list) and all(map(_is_text, value))  # noqa: E731
+        def fits(value: Any) -> bool:
+            return isinstance(value, list) and all(map(_is_text, value))
+
         return list(self.get(name, [], "a list of texts", fits))
 
     def read_choice(self, name: str, known: tuple[str, ...]) -> str:
@@ -350,11 +347,15 @@ class _TomlTable:
         return bool(self.get(name, False, "true or false", lambda value: isinstance(value, bool)))
 
     def read_whole(self, name: str, default: int, least: int = 1) -> int:
-        fits = lambda value: type(value) is int and least <= value <= 10**6  # noqa: E731
+        def fits(value: Any) -> bool:
+            return type(value) is int and least <= value <= 10**6
+
         return int(self.get(name, default, f"a whole number from {least} on", fits))
 
     def read_number(self, name: str, default: float, least: float = 1e-15) -> float:
-        fits = lambda value: type(value) in (int, float) and least <= value < 1e9  # noqa: E731
+        def fits(value: Any) -> bool:
+            return type(value) in (int, float) and least <= value < 1e9
+
         return float(self.get(name, default, f"a number from {least:g} on", fits))
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 
 from reprod_align.base.blocks import Array
@@ -229,9 +229,7 @@ class ConversionResult:
 
     def summary(self) -> str:
         """Return one row a tensor, what is wrong, and the figure of the forward pass."""
-        lines = table(
-            [PlannedTensor.HEADERS, *(tuple(map(one_line, row.cells())) for row in self.rows)]
-        )
+        lines = table([PlannedTensor.HEADERS, *map(astuple, self.rows)])
         if self.faults:
             lines += ["", f"{count(len(self.faults), 'fault')}:"]
             lines += [f"  - {one_line(fault)}" for fault in self.faults]

@@ -31,17 +31,7 @@ class PlannedTensor:
     words: str
 
     HEADERS = ("PyTorch", "Paddle", "dtype", "PyTorch shape", "Paddle shape", "what happens")
-
-    def cells(self) -> tuple[str, ...]:
-        """Return what stands under HEADERS."""
-        return (
-            self.torch,
-            self.paddle,
-            self.dtype,
-            self.torch_shape,
-            self.paddle_shape,
-            self.words,
-        )
+    """of its fields, in order"""
 
 
 @dataclass
@@ -119,10 +109,9 @@ class _Planner:
         self.used.update(names)
         for other in names[1:]:
             if not are_equal(self.source[names[0]], self.source[other]):
-                text = (
+                self.plan.faults.append(
                     f"untied: {names[0]} and {other} are one tensor in the model, and differ here"
                 )
-                self.plan.faults.append(text)
         return self.source[names[0]] if names else None
 
     def convert(
@@ -227,9 +216,8 @@ def _compare_kinds(
     for name, tensor in zip(names, tensors, strict=True):
         is_float = "float" in tensor.dtype
         if name in expected and expected[name][1] != is_float:
-            yield f"wrong dtype: {name} is {tensor.dtype}, the model's holds " + (
-                "floats" if expected[name][1] else "integers"
-            )
+            wanted = "integers" if is_float else "floats"
+            yield f"wrong dtype: {name} is {tensor.dtype}, the model's holds {wanted}"
 
 
 def are_equal(first: Stored, second: Stored) -> bool:
@@ -307,15 +295,12 @@ def _compare(
         expected = load(entry.name)
         if expected.tobytes() != held.read().tobytes():
             values = widen(expected) if entry.dtype == "bfloat16" else expected
-            cause = find_cause(
-                entry.name, values, ArraysOnDemand(written, lambda name: written[name].values())
-            )
-            yield f"differs: {entry.name}: {cause or _describe(values, held.values())}"
-
-
-def _describe(expected: Array, actual: Array) -> str:
-    apart = np.count_nonzero(expected != actual)
-    return f"{apart} of {expected.size} elements differ"
+            others = ArraysOnDemand(written, lambda name: written[name].values())
+            cause = find_cause(entry.name, values, others)
+            if not cause:
+                apart = np.count_nonzero(values != held.values())
+                cause = f"{apart} of {values.size} elements differ"
+            yield f"differs: {entry.name}: {cause}"
 
 
 def list_departures(given: WeightMap, derived: WeightMap) -> Iterator[str]:
@@ -324,7 +309,8 @@ def list_departures(given: WeightMap, derived: WeightMap) -> Iterator[str]:
     for rule in given.rules:
         expected = next((known[name] for name in rule.torch if name in known), rule)
         if rule != expected:
-            yield (
-                f"the map says {rule.name} -> {' + '.join(rule.paddle) or 'nothing'} ({rule.words}), the "
-                f"models {expected.name} -> {' + '.join(expected.paddle) or 'nothing'} ({expected.words})"
+            said, due = (
+                f"{one.name} -> {' + '.join(one.paddle) or 'nothing'} ({one.words})"
+                for one in (rule, expected)
             )
+            yield f"the map says {said}, the models {due}"
