@@ -76,7 +76,8 @@ def _read_entry(name: str, made: Any, path: FileLocation, begin: int, length: in
         raise Refused(f"is truncated: {name} ends behind the file"[:200])
     tensor = Stored(CODES[code], tuple(shape), FileSpan(path, begin + first, end - first))
     if find_fault(tensor) or math.prod(shape) * tensor.bits.itemsize != end - first:
-        raise Refused(f"is damaged: {name} of shape {tuple(shape)} has {end - first} bytes"[:200])
+        size = f"{end - first} bytes, not the size of its shape {tuple(shape)}"
+        raise Refused(f"is damaged: {name} has {size}"[:200])
     return tensor
 
 
