@@ -99,9 +99,10 @@ def find_alternatives(found: Match) -> Iterator[tuple[str, Match]]:
         yield f"laid out another way: {named}", replace(found, pairs=pairs)
     known = {name for pair in found.pairs for name in pair.paddle} | {*found.paddle_left}
     for groups in found.doubts:
-        for order in islice(
+        others = islice(
             permutations(range(len(groups[0]))), 1, None
-        ):  # the first is the present
+        )  # the first is the present one
+        for order in others:
             other = exchange(found, groups, order)
             if not known.issuperset(name for pair in other.pairs for name in pair.paddle):
                 continue  # one of the look-alikes lacks a tensor, such as a bias
