@@ -10,8 +10,9 @@ from reprod_align.porting.calls import draft
 from reprod_align.porting.gathering import gather, modules, reading
 from reprod_align.porting.port import describe_gathered
 from reprod_align.porting.source import Source
-from tests.porting.conftest import WriteSource
+from tests.porting.conftest import PortSource, WriteSource
 
+import numpy as np
 import pytest
 import torch
 
@@ -647,3 +648,35 @@ def test_a_name_that_is_imported_where_it_is_installed_and_defined_else(
     source = write_source(OPTIONAL)
     inputs = (torch.ones(1, 4).numpy(),)
     assert draft.rehearse(source, inputs, gathered(source).text) == ""
+
+
+BOTH_FRAMEWORKS = """
+def torch_model():
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(2, 2)
+
+        def forward(self, x):
+            return torch.tanh(self.layer(x))
+
+    return Net()
+
+
+def paddle_model():
+    from paddle import nn
+
+    return nn.Linear(2, 2)
+"""
+
+
+def test_what_a_function_imports_for_itself_is_not_imported_at_the_top(
+    port_source: PortSource,
+) -> None:
+    made, text = port_source(BOTH_FRAMEWORKS, (np.ones((3, 2)),), "torch_model()")
+    assert made.passed, made.left
+    assert text.count("from paddle import nn") == 1
+    assert text.index("import paddle\n") < text.index("from paddle import nn")

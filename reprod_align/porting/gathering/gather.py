@@ -435,7 +435,7 @@ class _Gatherer:
         names = self._choose_names()
         written = [self._write(key, names) for key in self._order(own)]
         body = ast.parse("\n\n".join(written))
-        used = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
+        used = set(_list_read_outside(body))
         used |= {node.name for node in body.body if isinstance(node, ast.ClassDef | Function)}
         kept = [self._rename(key, one, names) for key, one in self.imports.items() if key in names]
         imports = sorted({write_import(one) for one in kept if _is_used(one, used)})
@@ -654,6 +654,25 @@ def name_functions(statements: Iterable[ast.stmt]) -> Iterator[tuple[Function, s
             if isinstance(node, Function):
                 yield node, name
         waiting += [(child, name) for child in ast.iter_child_nodes(node)]
+
+
+def _list_read_outside(node: ast.AST, hidden: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Yield the names in a tree, those aside that a function around them imports for itself."""
+    if isinstance(node, Function):
+        hidden |= {bound for part in node.body for bound in _list_own_imports(part)}
+    if isinstance(node, ast.Name) and node.id not in hidden:
+        yield node.id
+    for child in ast.iter_child_nodes(node):
+        yield from _list_read_outside(child, hidden)
+
+
+def _list_own_imports(node: ast.AST) -> Iterator[str]:
+    """Yield what the imports in a statement bind, those of functions in it aside."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        yield from (one.asname or one.name.partition(".")[0] for one in node.names)
+    elif not isinstance(node, Function | ast.ClassDef | ast.expr):
+        for child in ast.iter_child_nodes(node):
+            yield from _list_own_imports(child)
 
 
 def _is_used(one: Import, used: set[str]) -> bool:
