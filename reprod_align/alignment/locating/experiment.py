@@ -418,10 +418,14 @@ class Experiment:
         return run_again(self.runner, self.training, self.run, backward=backward)
 
     def _list_keys(self, run: PinnedRun, stage: str, residue: float = 0.0) -> set[Key]:
-        """Return what differs in a run by more than `residue`, by the calls and values at which it shows."""
+        """Return what differs in a run by more than `residue`, by the calls and values at which it shows.
+
+        A gradient that is cut off counts whatever its size: where it was cut off, both may be equal to the
+        last bit, since the port is given the reference's.
+        """
         backward = find_backward_faults(run, self.noise) if stage == "backward" else None
         faults = list_differences(run) if backward is None else backward
-        return {fault.key for fault in faults if fault.gap.relative > residue}
+        return {one.key for one in faults if one.kind == "cut" or one.gap.relative > residue}
 
 
 def _list_tables(side: LocalSide) -> Iterator[tuple[str, str, Array]]:
