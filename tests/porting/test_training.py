@@ -115,6 +115,56 @@ def test_a_schedule_gives_pytorchs_rates(given: str) -> None:
     assert bool(made.rounded) is (name == "OneCycleLR")  # Paddle holds a momentum as a float32
 
 
+HANDED = """
+import argparse
+from dataclasses import dataclass
+import torch
+
+BASE = 0.05
+
+@dataclass
+class Config:
+    lr: float = BASE * 2
+    decay: float = 0.5
+    seed: int = 0
+
+def get_args():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rate", default=2 * BASE)
+    return {returned}
+
+def train(options, model):
+    optimizer = torch.optim.AdamW(model.parameters(), lr={read})
+
+if __name__ == "__main__":
+    {main}
+"""
+
+
+@pytest.mark.parametrize(
+    ("returned", "read", "main", "known"),
+    [
+        ("parser.parse_args()", "args.rate", "args = get_args()", True),
+        ("parser.parse_known_args()[0]", "options.rate", "train(get_args(), None)", True),
+        ("parser.parse_args()", "args.rate", "args, _ = argparse.ArgumentParser().parse_known_args()", True),
+        ("None", "args.rate", "args = get_args()", False),
+        ("parser", "args.rate", "args = get_args()", False),
+        ("None", "config.lr", "config = Config(seed=1)", True),
+        ("None", "options.decay", "config = Config(decay=0.1)\n    train(config, None)", True),
+        ("None", "Config.lr", "pass", True),
+        ("None", "config.lr", "config = Config()\n    config.lr = 1.0", False),
+        ("None", "config.lr", "config = Config(lr=config.lr)", False),
+        ("None", "config.other", "config = Config()", False),
+    ],
+)  # fmt: skip
+def test_options_and_fields_are_followed(returned: str, read: str, main: str, known: bool) -> None:
+    code = Code(HANDED.format(returned=returned, read=read, main=main))
+    number_nodes(code.tree)
+    made = write_paddle(code, {}, {})
+    assert (len(made.trainings), len(made.unseen)) == ((1, 0) if known else (0, 1)), made.unproven
+    assert not known or re.search(r"lr=(0\.05 \* 2|2 \* 0\.05|0\.1)\)", made.trainings[0].torch)
+
+
 def test_a_momentum_that_stays_is_not_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "torch.optim.lr_scheduler.OneCycleLR"
     wrong = adapters.ADAPTERS[name].replace("if self.cycles", "if not self.cycles")

@@ -1,7 +1,7 @@
 """The optimizer, the schedule and the losses of a file where nothing ran, proven on values of their own.
 
 A training script's `main` is not run: it reads data. The arguments of its constructors are known all the
-same where they are constants, or options of argparse with their defaults.
+same where they are constants, options of argparse with their defaults, or fields of a configuration.
 """
 
 import ast
@@ -9,6 +9,7 @@ import math
 import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -54,15 +55,21 @@ class Training:
 
 
 class Constants:
-    """What the names of a file stand for where nothing runs: constants and argparse's defaults."""
+    """What the names of a file stand for where nothing runs: constants, argparse's defaults, fields."""
 
     def __init__(self, code: Code) -> None:
         """Read them; a name that is given a value twice, or is an argument's, is none."""
         self._imports = list_imports(code.tree)
         self._options: dict[str, ast.expr] = {}
-        self._parsed: set[str] = set()
-        """names of what argparse has read"""
         self._constants: dict[str, ast.expr] = {}
+        self._records: dict[str, dict[str, ast.expr]] = {}
+        """what the attributes of a name stand for: argparse's options, a configuration's fields"""
+        self._stored = {
+            dotted(one)
+            for one in code.nodes
+            if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store)
+        }
+        self._classes = {one.name: one for one in code.nodes if isinstance(one, ast.ClassDef)}
         bound = [one.arg for one in code.nodes if isinstance(one, ast.arg)] * 2
         for node in code.nodes:
             if isinstance(node, ast.Call) and dotted(node.func).endswith(".add_argument"):
@@ -73,11 +80,15 @@ class Constants:
                 name, value = node.targets[0].id, node.value
                 if isinstance(value, ast.Constant):
                     self._constants[name] = value
-                elif isinstance(value, ast.Call) and dotted(value.func).endswith(".parse_args"):
-                    self._parsed.add(name)
         for name in set(self._constants):
             if bound.count(name) > 1:
                 del self._constants[name]
+        handed = [*_list_handed(code.nodes), *((name, ast.Name(name)) for name in self._classes)]
+        known = -1
+        while known < (known := len(self._records)):  # what is handed on from name to name
+            for target, value in handed:
+                if (fields := self._list_fields(value)) is not None:
+                    self._records.setdefault(target, fields)
 
     def _read_option(self, node: ast.Call) -> None:
         words = [one.value for one in node.args if isinstance(one, ast.Constant)]
@@ -86,6 +97,21 @@ class Constants:
         name = given.get("dest", ast.Constant((long or words or [""])[0]))
         if isinstance(name, ast.Constant) and "default" in given:
             self._options[str(name.value).lstrip("-").replace("-", "_")] = given["default"]
+
+    def _list_fields(self, node: ast.expr | None) -> dict[str, ast.expr] | None:
+        """Return what the attributes of an expression stand for, None where that is not known."""
+        if isinstance(node, ast.Name | ast.Attribute) and dotted(node) in self._records:
+            return self._records[dotted(node)]
+        call = node.value if isinstance(node, ast.Subscript) else node  # parse_known_args()[0]
+        method = getattr(getattr(call, "func", None), "attr", "")
+        if method in ("parse_args", "parse_known_args"):
+            return self._options
+        name = dotted(getattr(node, "func", node)) if node else ""
+        made = self._classes.get(name)
+        if made is None:
+            return self._records.get(f"{name}()") if isinstance(node, ast.Call) else None
+        fields = {target: value for one in made.body for target, value in _list_targets(one)}
+        return fields | {one.arg: one.value for one in getattr(node, "keywords", ()) if one.arg}
 
     def settle(self, node: ast.expr) -> ast.expr | None:
         """Return an expression with its names replaced; None where one of them is not known."""
@@ -113,22 +139,57 @@ class Constants:
         if isinstance(node, ast.Name):
             return self._constants.get(node.id)
         held, _, name = dotted(node).rpartition(".")
-        return self._options.get(name) if held in self._parsed else None
+        if dotted(node) in self._stored:
+            return None
+        return self._records.get(held, {}).get(name)
+
+
+def _list_targets(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Yield what a statement gives a value: `a.b = value`, `a: int = value`, `a, rest = value`."""
+    if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+        target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+        yield dotted(target.elts[0] if isinstance(target, ast.Tuple) else target), node.value
+
+
+def _list_handed(nodes: Sequence[ast.AST]) -> Iterator[tuple[str, ast.expr]]:
+    """Yield what names are given by assignments and calls; "f()" is given what the function f returns."""
+    functions = {one.name: one for one in nodes if isinstance(one, ast.FunctionDef)}
+    for node in nodes:
+        yield from _list_targets(node)
+        called = functions.get(dotted(node.func)) if isinstance(node, ast.Call) else None
+        if called is not None:
+            yield from zip((one.arg for one in called.args.args), node.args, strict=False)  # type: ignore[attr-defined]
+    for name, function in functions.items():
+        for node in ast.walk(function):
+            if isinstance(node, ast.Return) and node.value is not None:
+                yield f"{name}()", node.value
 
 
 class _Settling(ast.NodeTransformer):
     def __init__(self, find: Callable[[Any], ast.expr | None], known: set[str]) -> None:
         self.find, self.known, self.failed = find, known, False
+        self.within: list[str] = []
+        """the names whose values are being settled"""
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        return self.find(node) or self.generic_visit(node)
+        return self._replace(node) or self.generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if isinstance(node.ctx, ast.Store) or node.id in self.known:
             return node
-        found = self.find(node)
+        found = self._replace(node)
         self.failed = self.failed or found is None
         return found or node
+
+    def _replace(self, node: ast.Name | ast.Attribute) -> ast.AST | None:
+        """Return what a name stands for, settled itself; None where it is not known, or is read by itself."""
+        name, found = dotted(node), self.find(node)
+        if found is None or name in self.within:
+            return None
+        self.within.append(name)
+        settled: ast.AST = self.visit(deepcopy(found))
+        self.within.pop()
+        return settled
 
 
 def _list_bound(node: ast.expr) -> Iterator[str]:
