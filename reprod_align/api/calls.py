@@ -271,6 +271,8 @@ Tensor.scatter_add(dim, index, src) = paddle.put_along_axis(self, index, src, ax
 Tensor.scatter_add_(dim, index, src) = self.put_along_axis_(index, src, axis=dim, reduce="add", broadcast=False)
 Tensor.scatter_reduce_(dim, index, src, reduce, include_self=True) = self.put_along_axis_(index, src, axis=dim, reduce=reduce, include_self=include_self, broadcast=False)
 Tensor.scatter_reduce(dim, index, src, reduce, include_self=True) = paddle.put_along_axis(self, index, src, axis=dim, reduce=reduce, include_self=include_self, broadcast=False)
+Tensor.index_reduce(dim, index, source, reduce, include_self=True) = paddle.put_along_axis(self, paddle.moveaxis(index.expand(paddle.moveaxis(source, dim, -1).shape), -1, dim), source, dim, reduce=reduce, include_self=include_self, broadcast=False)
+Tensor.index_reduce(dim, index, source, reduce, include_self=True) = paddle.put_along_axis(self, paddle.moveaxis(index.expand(paddle.moveaxis(source, dim, -1).shape), -1, dim), source, dim, reduce="multiply", include_self=include_self, broadcast=False)
 Tensor.index_select(dim, index) = paddle.index_select(self, index, axis=dim)
 torch.index_select(input, dim, index) = paddle.index_select(input, index, axis=dim)
 Tensor.index_copy_(dim, index, tensor) = set_items(self, (slice(None),) * dim + (index,), tensor)
@@ -312,8 +314,8 @@ torch.norm(input, p, dim, keepdim) = paddle.linalg.vector_norm(input, p=p, axis=
 torch.outer(input, vec2) = paddle.outer(input.astype(vec2.dtype), vec2)
 torch.outer(input, vec2) = paddle.outer(input, vec2.astype(input.dtype))
 torch.matmul(input, other) = paddle.matmul(input.astype(other.dtype), other)
-torch.matmul(input, other) = paddle.matmul(input, other.expand([*paddle.broadcast_shape(input.shape[:-2], other.shape[:-2]), *other.shape[-2:]]))
-torch.matmul(input, other) = paddle.matmul(input.expand([*paddle.broadcast_shape(input.shape[:-2], other.shape[:-2]), *input.shape[-2:]]), other)
+torch.matmul(input, other) = input @ other.expand([*paddle.broadcast_shape(input.shape[:-2], other.shape[:-2]), *other.shape[-2:]])
+torch.matmul(input, other) = input.expand([*paddle.broadcast_shape(input.shape[:-2], other.shape[:-2]), *input.shape[-2:]]) @ other
 torch.einsum(equation, operands) = paddle.einsum(equation, *operands)
 torch.einsum(equation, a, b) = paddle.einsum(equation, a.astype(b.dtype), b)
 torch.einsum(equation, a, b) = paddle.einsum(equation, a, b.astype(a.dtype))
@@ -507,6 +509,7 @@ torch.less_equal(input, other) = input <= other
 torch.not_equal(input, other) = input != other
 torch.inference_mode() = paddle.no_grad()
 torch.inference_mode(mode) = paddle.set_grad_enabled(not mode)
+torch.linalg.lstsq(A, B) = (paddle.linalg.pinv(A) @ B, *paddle.linalg.lstsq(A, B)[1:])
 torch.linalg.lu(A) = paddle.linalg.lu_unpack(*paddle.linalg.lu(A))
 torch.linalg.lu_factor(A) = paddle.linalg.lu(A)
 torch.sparse_coo_tensor(indices, values, size, dtype) := paddle.sparse.sparse_coo_tensor(indices, values, size, dtype=dtype, stop_gradient=values.stop_gradient)

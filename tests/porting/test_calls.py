@@ -515,3 +515,10 @@ class Net(torch.nn.Module):
 def test_a_custom_function_may_be_applied_in_part(write_source: WriteSource) -> None:
     made = draft.write_draft(write_source(PARTLY_APPLIED), INPUTS[:1], PARTLY_APPLIED)
     assert made.failure == "" and "return grad * ctx.times\n" in made.text
+
+
+def test_a_method_that_paddle_lacks_is_not_converted(source: Source) -> None:
+    text = TEXT.replace("h.max(1)", "h.as_strided_scatter(h, (3, 4), (4, 1)).max(1)")
+    made = draft.write_draft(source, INPUTS, text)
+    assert not made.failure and made.left[0] == "line 16: Tensor.as_strided_scatter"
+    assert not any("as_strided_scatter" in one for one in made.unproven)

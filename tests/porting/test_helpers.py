@@ -376,10 +376,28 @@ class Net(nn.Module):
         y = self.layer(x)
         near = torch.sparse_coo_tensor(places, y[:, 0].exp()[places[0]], (3, 3))
         plain = torch.sparse.FloatTensor(places, torch.ones(4).to(x), torch.Size([3, 3])).coalesce()
-        return torch.sparse.mm(near, y) + torch.spmm(plain, y), torch.mm(plain, x), plain.to_dense()
+        return torch.sparse.mm(near, y) + torch.spmm(plain, y), torch.mm(plain, x) + 2 * (plain @ x), plain.to_dense()
 ''',
         _X((3, 4)),
         "multiply_sparse(near, y) + multiply_sparse(plain, y)",
+    ),
+    "several results that are read by their names": (
+        _LINEAR + '''
+        y, most = self.layer(x), x[:, :2]
+        held = y.max(1).values + y.kthvalue(2).values + y.topk(2).values[:, 0]
+        return held, y.cummax(1).indices, torch.linalg.lstsq(y, most).solution
+''',
+        _X((6, 4)),
+        "y.kthvalue(2)[0] + y.topk(2).values[:, 0]",
+    ),
+    "rows that are reduced by an index": (
+        _LINEAR + '''
+        y, index = self.layer(x), torch.tensor([0, 2, 1, 1, 0, 0])
+        near = [y[:3].index_reduce(0, index, y, one, include_self=False) for one in ("amax", "mean")]
+        return y[:3].index_reduce(0, index, y, "prod"), *near
+''',
+        _X((6, 4)),
+        'reduce="multiply", include_self=True',
     ),
     "a window whose function is handed on": (
         '''

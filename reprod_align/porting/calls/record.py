@@ -322,7 +322,10 @@ class CallRecorder:
         return isinstance(value, self._torch.Tensor)
 
     def _find_kind(self, value: Any) -> str:
-        """Return "float", "int", "bool" or "complex" for a tensor, "number" for one, a layer's class."""
+        """Return "float", "int", "bool" or "complex" for a tensor, "number" for one, a layer's class.
+
+        Of several results under names that class too: "torch.return_types.max".
+        """
         if self._is_tensor(value):
             dtype = value.dtype
             if dtype.is_complex:
@@ -330,6 +333,8 @@ class CallRecorder:
             return "float" if dtype.is_floating_point else "bool" if "bool" in str(dtype) else "int"
         if isinstance(value, bool | int | float):
             return f"number {type(value).__name__}"
+        if type(value).__module__ == "torch.return_types":
+            return f"torch.return_types.{type(value).__name__}"
         if isinstance(value, self._torch.nn.Module):
             for base in type(value).__mro__:
                 name = name_object(base)

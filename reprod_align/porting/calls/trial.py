@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from reprod_align.porting.attempt import note_attempt
@@ -352,12 +353,17 @@ def _list_shapes(values: dict[str, Any]) -> str:
     return str([(name, getattr(value, "shape", value)) for name, value in values.items()])
 
 
-def operates(fact: Fact, sign: str, left: str = "{0}", right: str = "{1}") -> bool:
-    """Tell whether an operator gives what PyTorch's does; left, right: forms of its operands."""
+def operates(
+    fact: Fact, sign: str, text: str = "", space: Mapping[str, Any] = MappingProxyType({})
+) -> bool:
+    """Tell whether an operator gives what PyTorch's does.
+
+    text: what is written for `a sign b`, itself by default; space: definitions that it may name.
+    """
     import torch
 
     plain = eval(f"lambda a, b: a {sign} b")
-    text = f"{left.format('a', 'b')} {sign} {right.format('a', 'b')}"
+    text = text or f"a {sign} b"
     for call in fact.calls:
         try:
             with _set_default_dtype(call), torch.no_grad():
@@ -365,22 +371,24 @@ def operates(fact: Fact, sign: str, left: str = "{0}", right: str = "{1}") -> bo
         except Exception:  # in PyTorch too: of what the source catches nothing is known
             continue
         operands = dict(zip("ab", call.arguments, strict=True))
-        found = _try(text, text, operands, {}, call, plain)
+        found = _try(text, text, operands, dict(space), call, plain)
         if found is not True:
             return found is None
-        if _rounds(text, operands, call):
+        if _rounds(text, operands, space, call):
             return False
     return True
 
 
-def _rounds(text: str, operands: dict[str, Any], call: RecordedCall) -> bool:
+def _rounds(
+    text: str, operands: dict[str, Any], space: Mapping[str, Any], call: RecordedCall
+) -> bool:
     """Tell whether Paddle makes float32 of integers on the way, where PyTorch takes the default dtype."""
     import paddle
 
     noted: list[None] = []
     values = {name: to_paddle(value) for name, value in operands.items()}
     with _set_default_dtype(call, lambda: noted.append(None)), paddle.no_grad():
-        eval(text, {"paddle": paddle, **values})
+        eval(text, {"paddle": paddle, **space, **values})
     return bool(noted)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from reprod_align.api.calls import NAMES, ApiRow
+from reprod_align.api.filling import fill
 from reprod_align.explain.code import Code, Edit, dotted
 from reprod_align.porting.calls.adapters import ADAPTERS, DRAWN
 from reprod_align.porting.calls.candidates import (
@@ -39,17 +40,13 @@ from reprod_align.porting.calls.training import (
 )
 from reprod_align.porting.calls.trial import operates, prove, reads, stores
 
-_BATCHED: Final = (
-    (
-        "{0}",
-        "{1}.expand([*paddle.broadcast_shape({0}.shape[:-2], {1}.shape[:-2]), *{1}.shape[-2:]])",
-    ),
-    (
-        "{0}.expand([*paddle.broadcast_shape({0}.shape[:-2], {1}.shape[:-2]), *{0}.shape[-2:]])",
-        "{1}",
-    ),
-)
-"""matrices whose batch has fewer axes than the other operand's: Paddle's backward pass refuses them"""
+_OPERATORS: Final = {
+    "@": "torch.matmul",
+    "**": "torch.pow",
+    "&": "torch.bitwise_and",
+    "|": "torch.bitwise_or",
+}
+"""an operator -> PyTorch's function that does the same, whose rows serve it too"""
 _CONTEXTS: Final = (
     "torch.random.fork_rng", "torch.profiler", "torch.autograd.profiler", "torch.cuda.device",
     "torch.cuda.stream", "torch.backends", "torch.autograd.set_detect_anomaly", "torch.autograd.graph",
@@ -58,6 +55,8 @@ _CONTEXTS: Final = (
 """what means nothing to Paddle as a context, beside what never does"""
 _LISTED: Final = ("parameters", "buffers")
 """methods of a layer that return a list in Paddle, and an iterator in PyTorch"""
+_NAMED_RESULTS: Final = ("max", "min", "sort", "median", "topk")
+"""functions whose results have names in Paddle too"""
 _QUESTIONS: Final = ("is_", "are_", "has_")
 _ONLY_TENSORS: Final = ("type_as", "numel", "new_tensor", "masked_fill_", "nelement")
 """methods that nothing but a tensor has"""
@@ -248,6 +247,8 @@ class _Writer(Rewriter):
         fact = self.facts.get(node._site)  # type: ignore[attr-defined]
         if fact is None:
             return None
+        if number := _find_result(node.attr, fact.kinds):
+            return [self.code.replace(node, f"{self.close(node.value)}[{number}]")]
         kinds = {kind for kind in fact.kinds if kind.startswith("torch.nn.")}
         target = _TENSOR_ATTRIBUTES.get(node.attr, "") if fact.kinds - kinds else ""
         if kinds:
@@ -474,6 +475,8 @@ class _Writer(Rewriter):
 
     def _choose(self, callee: Callee) -> Edits:
         """Write the first candidate that gives what was recorded; of none that does, the first."""
+        import paddle
+
         node, public = callee.node, callee.public
         known = public.startswith("Tensor.") or public in read_rows()
         handed_on = public.startswith("torch.")  # a function that an attribute holds is no method
@@ -521,7 +524,8 @@ class _Writer(Rewriter):
                         self.done.proven += 1
                         self.done.rounded += [label] if nearly else []
                     return self._put(node, one)
-        self.done.unproven.append(label)
+        is_lacking = first.plain.startswith(".") and not hasattr(paddle.Tensor, first.plain[1:])
+        (self.done.unknown if is_lacking else self.done.unproven).append(label)
         return self._put(node, first)
 
     def _put(self, node: ast.Call, candidate: Candidate) -> list[Edit]:
@@ -536,12 +540,15 @@ class _Writer(Rewriter):
             elif candidate.plain == self.code.source(node.func):
                 edits = []
             return edits + [e for part in (*node.args, *node.keywords) for e in self.edit(part)]
+        return [self.code.replace(node, self._close_text(node, candidate.text))]
+
+    def _close_text(self, node: ast.expr, text: str) -> str:
+        """Return what is written in a node's place, in parentheses where the text around asks for them."""
+        around = next(self.code.parents(node), None)
         head = getattr(around, "func" if isinstance(around, ast.Call) else "value", node)
         inside = isinstance(around, ast.Call | ast.Subscript) and node is not head
         joined = isinstance(around, _JOINING) and not inside
-        text = candidate.text
-        closed = f"({text})" if joined and not _is_closed(text) else text
-        return [self.code.replace(node, closed)]
+        return f"({text})" if joined and not _is_closed(text) else text
 
     def _return_drawn(self, node: ast.Call, candidate: Candidate) -> str:
         """Return the text of an initialisation whose tensor is read: Paddle's returns none."""
@@ -619,13 +626,21 @@ class _Writer(Rewriter):
         sign = SIGNS.get(type(operator).__name__)
         if sign is None or operates(fact, sign):
             return None
-        for form in (*_FORMS, *(_BATCHED if sign == "@" else ())):
-            if operates(fact, sign, *form):
+        for form in _FORMS:
+            if operates(fact, sign, f"{form[0]} {sign} {form[1]}".format("a", "b")):
                 texts = [self.close(left), self.close(right)]
                 return [
                     self.code.replace(left, form[0].format(*texts)),
                     self.code.replace(right, form[1].format(*texts)),
                 ]
+        for row in read_rows().get(_OPERATORS.get(sign, ""), ()):
+            self.definitions.bring(row.target)
+            trial, text = (
+                fill(row, dict(zip(row.arguments, operands, strict=False)))
+                for operands in ("ab", map(self.render, (left, right)))
+            )
+            if trial and text and operates(fact, sign, trial, self.definitions.space):
+                return [self.code.replace(node, self._close_text(node, text))]
         self.done.unproven.append(f"line {node.lineno}: {sign}")
         return None
 
@@ -760,7 +775,7 @@ class _Writer(Rewriter):
         if fact is None or not fact.calls or sign is None or operates(fact, sign):
             return None
         form = ("{0}", "{1}.astype({0}.dtype)")
-        if operates(fact, sign, *form):
+        if operates(fact, sign, f"{form[0]} {sign} {form[1]}".format("a", "b")):
             target = self.code.source(node.target)
             return [
                 self.code.replace(node.value, f"{self.close(node.value)}.astype({target}.dtype)")
@@ -812,6 +827,17 @@ _TENSOR_ATTRIBUTES: Final = {
 }
 
 
+def _find_result(name: str, kinds: set[str]) -> str:
+    """Return the number of a result that is read by its name, "" where it has that name in Paddle too."""
+    results = {kind for kind in kinds if kind.startswith("torch.return_types.")}
+    numbers = {
+        str(find_object(kind).__match_args__.index(name))
+        for kind in results
+        if kind.rpartition(".")[2] not in _NAMED_RESULTS
+    }
+    return numbers.pop() if len(numbers) == 1 else ""
+
+
 def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
@@ -830,6 +856,8 @@ def _find_rate(node: ast.AST) -> ast.expr | None:
 def _is_closed(text: str) -> bool:
     """Tell whether an expression stays one, whatever is written beside it."""
     node = ast.parse(text, mode="eval").body
+    if isinstance(node, ast.Tuple):  # whose own parentheses are a part of it, or are none
+        return isinstance(ast.parse(f"{text}[0]", mode="eval").body, ast.Subscript)
     return isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.Constant)
 
 
