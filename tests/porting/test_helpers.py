@@ -376,7 +376,8 @@ class Net(nn.Module):
         y = self.layer(x)
         near = torch.sparse_coo_tensor(places, y[:, 0].exp()[places[0]], (3, 3))
         plain = torch.sparse.FloatTensor(places, torch.ones(4).to(x), torch.Size([3, 3])).coalesce()
-        return torch.sparse.mm(near, y) + torch.spmm(plain, y), torch.mm(plain, x) + 2 * (plain @ x), plain.to_dense()
+        made = torch.mm(plain, x) + 2 * (plain @ x)
+        return torch.sparse.mm(near, y) + torch.spmm(plain, y), made, plain.to_dense()
 ''',
         _X((3, 4)),
         "multiply_sparse(near, y) + multiply_sparse(plain, y)",
