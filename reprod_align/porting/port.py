@@ -5,6 +5,7 @@ import math
 import re
 import sys
 import warnings
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -115,7 +116,10 @@ def port(source: Source, inputs: Any, target: Path, style: Style = "paddle") -> 
             write_plainly(course, bench, bench.file)
         result = PortResult(source.path.name, source.call, bench.file, draft, course)
     result.left = _list_left(course.outcome, course.code)
-    result.remarks = [*describe_gathered(gathered), *_describe_calls(draft)]
+    result.remarks = [
+        *describe_gathered(gathered),
+        *_describe_calls(draft, gathered.text, source.path),
+    ]
     with whole_folder(target) as made:
         bench.fill(made, course.code)
         if course.outcome.report is not None:
@@ -222,22 +226,38 @@ class Unparsed(Code):
         self.text = text
 
 
-def _describe_calls(draft: Draft) -> list[str]:
-    """Return what is known of the calls that were not proven, in sentences."""
-    remarks = []
-    if draft.rounded:
-        names = shorten(draft.rounded, _SHOWN)
-        remarks.append(f"proven to float32's precision, in which Paddle holds a constant: {names}")
-    if draft.rehearsed:
-        names = shorten(draft.rehearsed, _SHOWN)
-        remarks.append(f"never ran, tried on values of their own: {names}")
-    if draft.unproven:
-        remarks.append(f"ran, and not proven by itself: {shorten(draft.unproven, _SHOWN)}")
-    if draft.unseen:
-        remarks.append(f"never ran: converted, not proven: {shorten(draft.unseen, _SHOWN)}")
+def _describe_calls(draft: Draft, gathered: str, path: Path) -> list[str]:
+    """Return what is known of the calls that were not proven, in sentences with the source's lines."""
+    texts = {
+        "proven to float32's precision, in which Paddle holds a constant": draft.rounded,
+        "never ran, tried on values of their own": draft.rehearsed,
+        "ran, and not proven by itself": draft.unproven,
+        "never ran: converted, not proven": draft.unseen,
+    }
+    remarks = [
+        f"{text}: {shorten(tuple(find_lines(labels, gathered, path)), _SHOWN)}"
+        for text, labels in texts.items()
+        if labels
+    ]
     if draft.failure:
         remarks.append(f"the gathered file does not run by itself: {draft.failure}")
     return remarks
+
+
+def find_lines(labels: Iterable[str], gathered: str, path: Path) -> Iterator[str]:
+    """Yield "net.py:12: torch.cat" for "line 15: torch.cat", a line of the file that was gathered from it.
+
+    A line that came from another file has no number: its text is shown.
+    """
+    lines, own = gathered.splitlines(), path.read_text(encoding="utf-8").splitlines()
+    for label in labels:
+        number, _, name = label.removeprefix("line ").partition(": ")
+        line, before = lines[int(number) - 1], lines[: int(number) - 1]
+        places = [at for at, one in enumerate(own, 1) if one == line]
+        if len(places) == lines.count(line):
+            yield f"{path.name}:{places[before.count(line)]}: {name}"
+        else:
+            yield f"{name} in `{line.strip()}`"
 
 
 def _watch_rewritten(source: Source, inputs: Inputs, module: Module, before: Executed) -> Executed:

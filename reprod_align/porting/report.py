@@ -54,7 +54,11 @@ class PortResult:
             first, *rows = self.loop.lines()
             lines += [f"  loop      {first}", *(f"            {row}" for row in rows)]
         if self.left:
-            lines += ["", "left for a person:", *(f"  - {text}" for text in self.left)]
+            lines += [
+                "",
+                f"left for a person, by lines of {self.port}:",
+                *(f"  - {text}" for text in self.left),
+            ]
         if self.remarks:
             lines += ["", "remarks:", *(f"  - {text}" for text in self.remarks)]
         return join_lines(lines)
@@ -89,7 +93,9 @@ class PortResult:
         lines += [f"- Draft: {self._describe_draft()}. As it came: {describe(self.course.first)}"]
         lines += [f"- Weights: {self.weights}"] if self.weights else []
         lines += ["- Prove it again: `reprod-align pair pair.py`"]
-        lines += _write_list("Left for a person", self.left) + _write_list("Remarks", self.remarks)
+        lines += _write_list(
+            f"Left for a person, by lines of {self.port}", self.left
+        ) + _write_list("Remarks", self.remarks)
         lines += ["", f"## Edits of the draft: {len(self.course.steps)}"]
         for number, step in enumerate(self.course.steps, 1):
             lines += _write_step(number, step)

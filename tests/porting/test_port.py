@@ -10,7 +10,7 @@ from reprod_align.porting import attempt, report
 from reprod_align.porting.attempt import Obstacle
 from reprod_align.porting.calls import names as public
 from reprod_align.porting.paconvert import read_draft
-from reprod_align.porting.port import convert_weights, port
+from reprod_align.porting.port import convert_weights, find_lines, port
 from reprod_align.porting.source import PAIR, Source, name_port, write_pair
 from tests.porting.conftest import PortSource, WriteSource
 from tests.porting.drafts import NUMBERS, make_bench
@@ -82,8 +82,22 @@ def test_what_is_left_has_its_line(
     assert not result.passed and result.verdict == "does not run"
     assert "run: line 10: AttributeError: module 'paddle' has no attribute 'nope'" in result.left[0]
     assert result.left[1] == "line 10: torch.x.y is not converted"
-    assert "## Left for a person" in (tmp_path / "out" / report.REPORT).read_text()
-    assert "left for a person:" in result.summary()
+    assert (
+        f"## Left for a person, by lines of {result.port}"
+        in (tmp_path / "out" / report.REPORT).read_text()
+    )
+    assert f"left for a person, by lines of {result.port}:" in result.summary()
+
+
+def test_a_remark_names_the_source_and_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "net.py"
+    path.write_text("import torch\n\n\nx = f(1)\ny = f(2)\nx = f(1)\n")
+    gathered = "import torch\ny = g(3)\nx = f(1)\ny = f(2)\nz = f(2)\nx = f(1)\nz = f(2)\n"
+    labels = [f"line {number}: torch.f" for number in (6, 4, 2)]
+    assert list(find_lines(labels, gathered, path)) == [
+        "net.py:6: torch.f", "net.py:5: torch.f", "torch.f in `y = g(3)`"
+    ]  # fmt: skip
+    assert next(find_lines(["line 3: f"], gathered + "x = f(1)", path)) == "f in `x = f(1)`"
 
 
 @pytest.mark.parametrize(
