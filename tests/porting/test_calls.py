@@ -522,3 +522,20 @@ def test_a_method_that_paddle_lacks_is_not_converted(source: Source) -> None:
     made = draft.write_draft(source, INPUTS, text)
     assert not made.failure and made.left[0] == "line 16: Tensor.as_strided_scatter"
     assert not any("as_strided_scatter" in one for one in made.unproven)
+
+
+def test_words_of_the_source_stay_words_where_paddle_has_them(write_source: WriteSource) -> None:
+    text = TEXT.replace(
+        "self.cell =", "self.conv = nn.Conv1d(4, 4, kernel_size=1, stride=1)\n        self.cell ="
+    )
+    made = draft.write_draft(
+        write_source(text), INPUTS, text.replace("h * n", "self.conv(h[..., None])[..., 0] * n")
+    )
+    assert "paddle.nn.Conv1D(4, 4, kernel_size=1, stride=1)" in made.text
+    row = rows.read_rows()["torch.nn.Conv1d"][0]
+    words = {"out_channels", "kernel_size"}
+    assert (
+        "(in_channels, out_channels=out_channels, kernel_size=kernel_size, "
+        in slots._name_placed(row, words).target
+    )
+    assert slots._name_placed(row, {"in_channels"}) is row  # what follows it has no name

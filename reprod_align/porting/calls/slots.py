@@ -2,8 +2,8 @@
 
 import ast
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 from typing import Final
@@ -127,6 +127,7 @@ class Slots:
 
     def fill(self, row: ApiRow) -> Iterator[Candidate]:
         """Yield a row's code with the arguments."""
+        row = _name_placed(row, {one.arg for one in self.node.keywords})
         names, positions = list(row.arguments), self.node.args
         dropped: tuple[str, ...] = DROPPED
         if isinstance(find_object(row.name), type):  # a layer is made in the default dtype
@@ -189,6 +190,19 @@ class Slots:
                     value = self._write(keyword.arg, keyword.value, trial, variable)
                     found.append(f"{name}={value}")
         return ", ".join(texts), ", ".join(trials)
+
+
+def _name_placed(row: ApiRow, words: Collection[str | None]) -> ApiRow:
+    """Return a row whose last positions are named as in the call, where Paddle's names are the same."""
+    call = ast.parse(row.target, mode="eval").body
+    if not isinstance(call, ast.Call):
+        return row
+    signature, kept = list_parameters(ast.unparse(call.func)), len(call.args)
+    while call.args and isinstance(last := call.args[-1], ast.Name) and last.id in words:
+        if signature[len(call.args) - 1 : len(call.args)] != (last.id,):
+            break
+        call.keywords.insert(0, ast.keyword(last.id, call.args.pop()))
+    return row if kept == len(call.args) else replace(row, target=ast.unparse(call))
 
 
 @cache
