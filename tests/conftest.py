@@ -140,14 +140,16 @@ def float32_by_default() -> Iterator[None]:
 
 
 @pytest.fixture
-def few_edits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """End a search for the edit that mends a fault after 30 runs, not 1,000: most faults have none.
+def few_edits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """End a search for the edit that mends a fault after 10 runs, not 1,000: most faults have none.
 
-    `make suite` searches to the end.
+    A test's mark `edits` gives another number. `make suite` searches to the end.
     """
     from reprod_align.explain.trials import BUDGETS
 
-    monkeypatch.setitem(BUDGETS, "align", replace(BUDGETS["align"], runs=30))
+    mark = request.node.get_closest_marker("edits")
+    runs = mark.args[0] if mark else 10
+    monkeypatch.setitem(BUDGETS, "align", replace(BUDGETS["align"], runs=runs))
 
 
 @pytest.fixture

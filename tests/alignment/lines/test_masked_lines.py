@@ -32,6 +32,7 @@ def test_the_port_is_faithful() -> None:
 
 
 @pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.edits(30)
 def test_the_line_and_what_mends_it_are_named(name: str, tmp_path: Path) -> None:
     before, after, words = FAULTS[name]
     port, changed = plant(PORT, before, after, tmp_path)
