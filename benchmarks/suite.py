@@ -6,6 +6,7 @@
 exit 0 if every bug is caught, at least 95% are named first, and no correct pair is flagged.
 """
 
+import argparse
 import sys
 import time
 import warnings
@@ -18,16 +19,35 @@ import torch
 from tqdm import tqdm
 
 
-def main(words: list[str]) -> int:
+def read_arguments() -> argparse.Namespace:
+    """Return the options and the families; a family that the suite does not have ends the program."""
+    families = sorted({name.partition("/")[0] for name in CASES})
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--float32", action="store_true", help="ports run in float32 alone")
+    parser.add_argument(
+        "families", nargs="*", metavar="FAMILY", help=f"of {', '.join(families)}; default: all"
+    )
+    given = parser.parse_args()
+    unknown = sorted(set(given.families) - set(families))
+    if unknown:
+        parser.error(f"unknown family: {', '.join(unknown)}; known: {', '.join(families)}")
+    return given
+
+
+def main() -> int:
     """Judge every case; print the exceptions and a table."""
-    narrow, families = "--float32" in words, [word for word in words if word != "--float32"]
+    given = read_arguments()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     counts: Counter[str] = Counter()
     start = time.perf_counter()
-    chosen = {n: c for n, c in CASES.items() if not families or n.partition("/")[0] in families}
+    chosen = {
+        name: case
+        for name, case in CASES.items()
+        if not given.families or name.partition("/")[0] in given.families
+    }
     for name, case in tqdm(chosen.items(), disable=None):
-        outcome = judged(run_in_float32(case) if narrow else case)
+        outcome = judged(run_in_float32(case) if given.float32 else case)
         kind = "bug" if case.culprits else "correct"
         verdict = "passed" if outcome.passed else "named" if outcome.named else "unnamed"
         counts[kind, verdict] += 1
@@ -44,4 +64,4 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
