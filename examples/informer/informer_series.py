@@ -98,10 +98,10 @@ def _parse_date(word: str) -> np.datetime64:
     return np.datetime64(word.replace(" ", "T"), "s")
 
 
-def generate_series(seed: int = 0) -> Series:
+def generate_series() -> Series:
     """Return 20 months of seven columns with a daily and a weekly rhythm, and noise that lingers."""
     length = MONTHS["test"][1] * MONTH
-    hours, random = np.arange(length), np.random.default_rng(seed)
+    hours, random = np.arange(length), np.random.default_rng(0)
     day, week = (np.sin(2 * np.pi * hours / period)[:, None] for period in (24, 168))
     noise = np.zeros((length, len(COLUMNS)))
     for hour in range(1, length):

@@ -208,7 +208,7 @@ def _list_rows(result: TraceDiff) -> Table:
             row.place,
             f"{row.relative:.1e}",
             f"{row.limit:.0e}",
-            row.words or ("ok" if row.passed else "DIFFERENT"),
+            row.words or ("ok" if row.passed else DIFFERENT),
         )
         for row in result.rows
     ]

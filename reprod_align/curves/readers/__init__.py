@@ -49,14 +49,6 @@ class Head:
     """the same as text; "" if they are not UTF-8"""
 
 
-def _recognise_none(head: Head) -> bool:
-    return False
-
-
-def _find_none(folder: Path, files: Sequence[Path]) -> Runs:
-    return ()
-
-
 @dataclass(frozen=True)
 class Format:
     """One format of a training log; it has `recognise` if a run can be one file, `find_runs` if a folder."""
@@ -69,9 +61,9 @@ class Format:
     """what docs/curves.md says: the log, and remarks"""
     row_cn: tuple[str, str]
     """the same in Chinese"""
-    recognise: Callable[[Head], bool] = _recognise_none
+    recognise: Callable[[Head], bool] = lambda head: False
     """whether a file is of this format, by its first bytes"""
-    find_runs: Callable[[Path, Sequence[Path]], Runs] = _find_none
+    find_runs: Callable[[Path, Sequence[Path]], Runs] = lambda folder, files: ()
     """takes a folder and all files in it and below; yields the runs of this format"""
     rank: int = 0
     """0 for a format with a signature; one that would also take another's files has a higher rank than it"""
