@@ -175,6 +175,9 @@ def follow_others(site: Site) -> Iterator[Text]:
     """The same from statements of the reference that stand elsewhere."""
     for donor in site.others[:_FEW]:
         yield from _follow(site, donor)
+        other = value_of(donor)
+        alike = [one for one in _list_handed(site) if likeness(one, other) > _ALIKE_ENOUGH]
+        yield from ((one, ast.unparse(other)) for one in alike if one is not site.value)
 
 
 def _follow(site: Site, donor: Any) -> Iterator[Text]:
@@ -581,12 +584,28 @@ _COMPARISONS: Final[Mapping[type, Sequence[str]]] = {
 
 
 def exchange_comparison(site: Site) -> Iterator[Text]:
-    """Another comparison, `and` for `or`, or a condition turned round."""
-    for node in site.walk(ast.Compare):
+    """Another comparison of the same values, in what is computed."""
+    if not isinstance(site.statement, (ast.If, ast.While)):
+        deciding = {inner for node in site.walk(ast.IfExp) for inner in ast.walk(node.test)}
+        yield from _compare_otherwise(
+            site, (one for one in site.walk(ast.Compare) if one not in deciding)
+        )
+
+
+def _compare_otherwise(site: Site, nodes: Iterable[Any]) -> Iterator[Text]:
+    for node in nodes:
         if len(node.ops) == 1:
             left, right = site.text(node.left), site.text(node.comparators[0])
             for sign in _COMPARISONS.get(type(node.ops[0]), ()):
                 yield node, f"{left} {sign} {right}"
+
+
+def exchange_condition(site: Site) -> Iterator[Text]:
+    """Another condition: another comparison, `and` for `or`, turned round; or one of its two values."""
+    branches = isinstance(site.statement, (ast.If, ast.While))
+    tests = [site.value] if branches else [node.test for node in site.walk(ast.IfExp)]
+    inside = (node for test in tests for node in ast.walk(test) if isinstance(node, ast.Compare))
+    yield from _compare_otherwise(site, inside)
     for node in site.walk(ast.BoolOp):
         sign = " or " if isinstance(node.op, ast.And) else " and "
         yield node, sign.join(site.text(one) for one in node.values)
@@ -598,7 +617,7 @@ def exchange_comparison(site: Site) -> Iterator[Text]:
     for node in site.walk(ast.IfExp):
         yield node, site.text(node.body)
         yield node, site.text(node.orelse)
-    if isinstance(site.statement, (ast.If, ast.While)):
+    if branches:
         yield site.value, ast.unparse(ast.UnaryOp(ast.Not(), site.value))
 
 
@@ -633,7 +652,7 @@ _ALIKE: Final[Sequence[Sequence[str]]] = (
     ("ReLU", "GELU", "Tanh", "Sigmoid", "Silu", "Swish", "LeakyReLU", "ELU", "Softplus", "Hardswish"),
     ("softmax", "log_softmax"), ("zeros", "ones"), ("zeros_like", "ones_like"), ("cos", "sin"),
     ("max", "min", "mean", "sum"), ("argmax", "argmin"), ("maximum", "minimum"), ("triu", "tril"),
-    ("exp", "log"), ("sqrt", "rsqrt"), ("add", "subtract"), ("multiply", "divide"),
+    ("exp", "log"), ("sqrt", "rsqrt", "square"), ("add", "subtract"), ("multiply", "divide"),
     ("floor", "ceil", "round"), ("LayerNorm", "RMSNorm"), ("Adam", "AdamW"), ("mse_loss", "l1_loss"),
     ("tile", "repeat_interleave"),
     ("concat", "stack"), ("any", "all"), ("std", "var"),
@@ -987,7 +1006,8 @@ ROWS: Final[Mapping[str, Row]] = {
     "operator": exchange_operator,
     "function": exchange_function,
     "order": exchange_operands,
-    "condition": exchange_comparison,
+    "comparison": exchange_comparison,
+    "condition": exchange_condition,
     "argument": give_argument,
     "surplus": drop_call,
     "surplus-statement": drop_statement,

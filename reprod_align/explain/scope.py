@@ -138,6 +138,7 @@ def find_scope(
 ) -> Scope:
     """Return where the edit for a finding may stand. modules: PyTorch's name -> Paddle's.
 
+    One of the port's that is not among them is code of the module around it.
     ran: what ran of the users' code. Then every function that the port alone ran may be edited, and no
     other; without it, those of the classes around the module at fault.
     """
@@ -148,10 +149,15 @@ def find_scope(
     regions = [*_find_function(theirs, ours, donors, sources, ran is not None)]
     classes = _find_classes(port, path, sources)
     lone = described.modules.keys() - modules.values()
+    own = _find_lone_classes(
+        port, path, [one for one in lone if is_within(one, path)], classes, sources
+    )
+    classes += own
     classes += _find_lone_classes(port, path, lone, classes, sources)
     inside = [name for name in described.modules if path in (parent(name), parent(parent(name)))]
     classes += _find_lone_classes(port, path, inside, classes, sources)
     for level, (file, owner) in enumerate(classes):
+        level = 0 if (file, owner) in own else level
         regions += _list_methods(file, owner, donors, level, sources)
     regions += _list_forwards(port, path, donors, sources)
     settings, numbers = _read_settings(known, described, other, path)
@@ -402,11 +408,23 @@ def _list_forwards(
 
 
 def find_owner(side: Side, path: str, file: str, line: int) -> str | None:
-    """Return the module, of one and those around it, whose `forward` has a line; None if none has."""
+    """Return the module, of one and those around it, whose code has a line; None if none has.
+
+    That is its `forward`, or else another of its methods, or a function of its file that they call.
+    """
     for name, own, made in _find_forwards(side, path):
         lines = [at for *_, at in made.co_lines() if at]
         if own == file and min(lines) <= line <= max(lines):
             return name
+    sources = Sources()
+    code = sources.code(file)
+    function = name_around(code, line) if code is not None else ""
+    for name in (path, *ancestors(path)) if function else ():
+        classes = _find_classes(side, name, sources, most=1) if side.find_classes(name) else []
+        for own, owner in classes:
+            regions = _list_methods(own, owner, (), 0, sources)
+            if own == file and any(one.name == function for one in regions):
+                return name
     return None
 
 

@@ -22,7 +22,7 @@ SAID = ("tie", "setting", "reference", "definition", "foreign-call")
 _LACKING = ("missing-call", "missing-statement")
 _HANDED = ("mask", "mask-sense", "repeat", "unpacking", "stock-dropout", "switch")
 """what is handed on at a place may decide what differs at another one"""
-_FEW = ("statement-order", "field", "operator", "function", "order", "number")
+_FEW = ("comparison", "statement-order", "field", "operator", "function", "order", "number")
 """rows of few candidates for a statement: they are tried before those of many"""
 _MANY = (
     "table",
@@ -34,7 +34,7 @@ _MANY = (
     "missing-summand",
 )
 # "form" is tried where the port raises alone: elsewhere another shape hides what differs
-_REST = (*_HANDED, "unread", "condition", *_FEW, *_MANY)
+_REST = (*_HANDED, "unread", *_FEW, "condition", *_MANY)
 _NEAR = 4  # statements
 
 
@@ -211,28 +211,48 @@ def list_trials(
                              if region.name == MODULE or scope.ran(region.file, site.statement)]  # fmt: skip
         return known[region]
 
-    near = [(region, site) for region in scope.regions[:1] for site in sites_of(region)[:_NEAR]]
+    near = [(region, site) for region in scope.regions[:1] for site in _list_near(sites_of(region))]
     levels = sorted({region.level for region in scope.regions})
     inner = [region for region in scope.regions if region.level in levels[:1]]
     every = scope.regions
     near += [*_list_callers(scope, inner, sites_of)]
-    rounds: list[tuple[Sequence[str], Sequence[Region] | None]] = [(SAID, None), (("table",), None)]
+    rounds: list[tuple[Sequence[str], Sequence[Region] | None]] = [
+        (SAID, None),
+        (("table", "comparison"), None),
+    ]
     rounds += [(("tie",), every)] if scope.ties else []
     rounds += [(_LACKING + _REST, None)] if is_sure else []
     rounds += [(("form", "switch", "surplus", *_FEW), None)] if raises else []
     rounds += [(_HANDED, every)] if scope.hands_mask else []
     rounds += [(("field",), every)] if scope.settings and not near_only else []
-    rounds += [(SAID, inner), (_HANDED, every)]
-    rounds += [(("table", "unread", "condition"), inner), (_LACKING + _REST, None)]
+    rounds += [(SAID, inner), (_HANDED, every), (SAID, every)]
+    rounds += [(("table", "unread"), inner), (_LACKING + _REST, None)]
     rounds += [] if near_only else [(("run",), inner)]
     rounds += [(_LACKING, inner), *(((row,), inner) for row in _FEW)]
-    rounds += [(SAID, every), (("condition",), every)]
+    # a condition turned round may lead around the fault: what mends it where it is comes first
+    rounds += [(("condition",), inner), (("condition",), every)]
     rounds += [] if near_only else [((row,), inner) for row in _MANY]
     rounds += [(_LACKING, every)]
     rounds += [] if near_only else [(_REST, every), (("run",), every)]
     for rows, regions in rounds:
         for region, site in near if regions is None else _list_open(regions, sites_of):
             yield from (Trial(region.file, one) for one in list_candidates(site, rows))
+
+
+def _list_near(sites: Sequence[Site]) -> list[Site]:
+    """Return the statement at the finding's line, those that make what it reads, and those beside it.
+
+    sites: of the function, the nearest first.
+    """
+    if not sites:
+        return []
+    first, makers = sites[0], dict[str, Site]()
+    read = {one.id for one in first.walk(ast.Name)}
+    for site in sites:
+        own = set(dotted(one) for one in getattr(site.statement, "targets", ())) & read
+        if site.statement.lineno < first.statement.lineno:
+            makers |= {name: site for name in own - makers.keys()}
+    return [*dict.fromkeys([first, *makers.values(), *sites[:_NEAR]])]
 
 
 def _list_callers(

@@ -60,6 +60,10 @@ CASES = {
     "operator, a sign": ("y = -a", "", {}, "operator", "y = a"),
     "operator, precedence": ("y = (a + b) * c", "", {}, "operator", "y = ((a * b)) * c"),
     "function": ("y = F.relu(x)", "", {}, "function", "y = F.gelu(x)"),
+    "function, a root": ("y = P.square(x)", "", {}, "function", "y = P.sqrt(x)"),
+    "an operand, of another statement of the reference": (
+        "p = P.cast(mask, 'int64') - 1", "", {"others": ast.parse("c = P.cumsum(mask, axis=1)").body},
+        "elsewhere", "p = P.cumsum(mask, axis=1) - 1"),
     "order of operands": ("y = a - b", "", {}, "order", "y = b - a"),
     "order of axes": ("y = x.transpose([0, 1, 2])", "", {}, "order", "y = x.transpose([0, 2, 1])"),
     "order of arguments": ("y = f(a, b, c=1)", "", {}, "order", "y = f(b, a, c=1)"),
@@ -67,7 +71,9 @@ CASES = {
     "a layer that is made and not called": (
         "y = f(x)", "", {"idle": ["self.drop"]}, "unread", "y = self.drop(f(x))"),
     "a variable that is not read": ("\ny = x", "", {"unread": {"b": 1}}, "unread", "y = x + b"),
+    "comparison": ("seen = a >= b", "", {}, "comparison", "seen = a < b"),
     "condition": ("if a < b: pass", "", {}, "condition", "if a >= b: pass"),
+    "condition, of a choice": ("y = a if a < b else c", "", {}, "condition", "y = a if a >= b else c"),
     "condition, turned round": ("if a: pass", "", {}, "condition", "if not a: pass"),
     "condition, one branch": ("y = a if c else b", "", {}, "condition", "y = b"),
     "a call that the reference makes nowhere": (

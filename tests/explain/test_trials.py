@@ -6,7 +6,7 @@ from pathlib import Path
 
 from reprod_align.explain.code import Code
 from reprod_align.explain.scope import Donor, Region, Scope
-from reprod_align.explain.trials import Files, list_texts
+from reprod_align.explain.trials import Files, list_texts, list_trials
 
 import pytest
 
@@ -143,10 +143,11 @@ def test_the_calls_of_the_function_at_fault_are_near_it(tmp_path: Path) -> None:
     assert tried.index(("order", 12, "mix(mask, x)")) < tried.index(("number", 13, "1"))
 
 
-def test_where_the_call_is_sure_it_comes_before_conditions_elsewhere(tmp_path: Path) -> None:
+def test_what_mends_in_place_comes_before_conditions_elsewhere(tmp_path: Path) -> None:
     condition, near = ("condition", 10, "mask is not None"), ("order", 5, "k @ q")
-    tried, sure = list_called(tmp_path), list_called(tmp_path, is_sure=True)
-    assert tried.index(condition) < tried.index(near) and sure.index(near) < sure.index(condition)
+    for is_sure in (False, True):
+        tried = list_called(tmp_path, is_sure=is_sure)
+        assert tried.index(near) < tried.index(condition)
 
 
 def test_a_variable_that_is_never_read_is_tried_early_and_after_it_is_made(tmp_path: Path) -> None:
@@ -160,3 +161,20 @@ def test_a_variable_that_no_line_reads_that_ran_is_unread(tmp_path: Path) -> Non
     wanted = ("unread", 14, "z + y")
     assert wanted in list_called(tmp_path, lines={5, 9, 12, 14})
     assert wanted not in list_called(tmp_path, lines={5, 9, 12, 13, 14})
+
+
+def test_what_makes_a_value_is_near_the_statement_that_reads_it(tmp_path: Path) -> None:
+    lines = [
+        "q = x * 3",
+        "a = x + 1",
+        "b = x + 2",
+        "c = x + 3",
+        "d = x + 4",
+        "e = x + 5",
+        "return q + e",
+    ]
+    path = tmp_path / "port.py"
+    path.write_text("def forward(x):\n" + "".join(f"    {line}\n" for line in lines))
+    scope = Scope([Region(str(path), "forward")], (str(path), 8), {}, [])
+    tried = [one.candidate.line for one in list_trials(Files(), scope, {}, True, True)]
+    assert tried.index(2) < tried.index(5)
