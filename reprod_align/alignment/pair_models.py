@@ -9,7 +9,7 @@ from reprod_align.alignment.leftovers import add_differing_weights
 from reprod_align.alignment.pairing import Pairing, make_pairing
 from reprod_align.alignment.runner import SEED, Runner
 from reprod_align.base import PORT, REFERENCE
-from reprod_align.base.text import is_within
+from reprod_align.base.text import is_within, last_part, parent
 from reprod_align.errors import ReprodError
 from reprod_align.match import (
     Evidence,
@@ -22,6 +22,8 @@ from reprod_align.match import (
 )
 from reprod_align.model.backward import Projection, pair_outputs
 from reprod_align.model.side import Inputs, ModelFailure, Side
+from reprod_align.model.source.making import find_use
+from reprod_align.model.source.parsing import find_branch
 from reprod_align.model.trace import Trace, find_container
 from reprod_align.model.watch import Keep
 from reprod_align.randomness import KeyedDraws
@@ -187,7 +189,7 @@ def _pair_by_value(
         outputs=pair_outputs(runner.expected.outputs, port.outputs),
         activations=find_built_in(modules, torch, paddle, runner.expected),
     )
-    _note_unpaired_outputs(pairing, runner.expected, port, findings)
+    _note_unpaired_outputs(pairing, runner.expected, port, findings, runner.port)
     return replace(runner, pairing=pairing)
 
 
@@ -210,7 +212,7 @@ def share_draws(runner: Runner) -> Runner:
 
 
 def _note_unpaired_outputs(
-    pairing: Pairing, reference: Trace, port: Trace, findings: Findings
+    pairing: Pairing, reference: Trace, port: Trace, findings: Findings, side: Side
 ) -> None:
     """Remark on outputs without a counterpart.
 
@@ -236,7 +238,12 @@ def _note_unpaired_outputs(
             f"{REFERENCE}'s output {at or 'itself'} comes from here; the {PORT} model has this module and "
             "its weights, does not call it, and has no such output"
         )
-        findings.add("forward", ours, theirs, text, kind="output-missing")
+        unused = find_use(side.find_classes(parent(theirs)), last_part(theirs))
+        condition = find_branch(unused) if unused is not None else ""
+        findings.add(
+            "forward", ours, theirs, text, lines=(None, unused), kind="output-missing",
+            cause=f"`{condition}` decides it" if condition else "",
+        )  # fmt: skip
     missing = [at for at in missing if at not in idle]
     if missing:
         text = f"outputs of the {REFERENCE} model without a counterpart: {_list_outputs(missing)}"

@@ -31,6 +31,7 @@ from reprod_align.model.trace import Call
 from reprod_align.randomness import CallKey
 
 _PLAIN = (bool, int, float, complex, str, type(None))
+_MOST_CALLERS = 6  # a module's own helpers, and the module around it
 
 _Taken = tuple[list[Array], list[Operation | None]]
 """copies of the tensors that a call takes, and the operations that gave them"""
@@ -136,7 +137,7 @@ class OperationRecorder:
             tensors=self._name_tensors(source.expression, frame, given),
             called=_name_called(source.expression),
             makers=inputs[1],
-            caller=self._find_caller(frame),
+            callers=[*self._list_callers(frame)],
             module=module,
             user=user,
         )
@@ -144,9 +145,13 @@ class OperationRecorder:
             self._made |= {id(tensor): (tensor, operation) for tensor in results}
         self.operations.append(operation)
 
-    def _find_caller(self, frame: FrameType) -> SourceLine | None:
+    def _list_callers(self, frame: FrameType) -> Iterator[SourceLine]:
         above = self.code.find_calling_frame(frame.f_back)
-        return None if above is None else line_of(above)
+        for _ in range(_MOST_CALLERS):
+            if above is None:
+                break
+            yield line_of(above)
+            above = self.code.find_calling_frame(above.f_back)
 
     def _name_tensors(self, expression: str, frame: FrameType, given: Any) -> dict[str, int]:
         """Return the variables in an expression that hold one of the given tensors: which one."""

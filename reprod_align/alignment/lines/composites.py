@@ -54,7 +54,7 @@ def _replay_attention(operation: Operation) -> Iterator[Step]:
     for mask in masks:
         hidden = np.where(mask, 0.0, -np.inf) if mask.dtype == bool else mask
         scaled = scaled + hidden
-        yield "add", [scores * scale, mask], scaled
+        yield "add", [scores * scale, hidden], scaled
     grown = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
     shares = grown / grown.sum(axis=-1, keepdims=True)
     yield "softmax", [scaled], shares

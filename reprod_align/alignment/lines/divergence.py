@@ -24,6 +24,7 @@ from reprod_align.alignment.lines.graph import (
 )
 from reprod_align.base.blocks import Array
 from reprod_align.model.source import RETURN, Operation
+from reprod_align.model.source.parsing import is_same_function
 from reprod_align.model.trace import HIDDEN
 
 import numpy as np
@@ -54,6 +55,8 @@ class Difference:
     """of the wrong value among the inputs of `used`"""
     take_the_same: bool = False
     """both calls take the same values, all of them"""
+    handed: int = 0
+    """through how many functions, that of `used` first, the wrong value came before one uses it rightly"""
 
 
 def is_scaling(found: Difference) -> bool:
@@ -167,7 +170,29 @@ class _Search:
             taker, at = self._theirs[at], self._find_maker(wrong, at)
             made = None if at is None else self._theirs[at]
             consumers, place = (consumers[0], taker), _find_position(taker, wrong)
-        return Difference("value", *consumers, True, consumers[1], made, place)
+        handed = self._count_handing(wrong, consumers[1]) if made is None else 0
+        return Difference("value", *consumers, True, consumers[1], made, place, handed=handed)
+
+    def _count_handing(self, value: Array, taker: Operation | None) -> int:
+        """Return through how many functions around a call a value comes before one of them uses it rightly.
+
+        Right is a use of which comes what comes of it in the reference.
+        """
+        right = [
+            one
+            for one in self._theirs
+            if one is not taker
+            and any(is_same(value, given) for given in one.inputs)
+            and all(map(self._known.knows, one.outputs))
+        ]
+        places = [] if taker is None else [taker.source, *taker.callers]
+        for level, place in enumerate(places):
+            around = places[level + 1 :]
+            if any(
+                [*one.callers] == around and is_same_function(one.source, place) for one in right
+            ):
+                return level
+        return max(len(places) - 1, 0)
 
     def _passes_alone(self, call: Operation, value: Array) -> bool:
         """Tell whether a call of the port returns a value as it came, and no call of PyTorch's does so.
@@ -235,6 +260,11 @@ class _Search:
         other = ours is None or name_of(ours) != name_of(theirs)
         if other and self._is_passed_by(theirs):
             return Difference("extra", None, theirs, True)
+        if other and (meant := self._find_namesake(theirs)) is not None:
+            wrong, taker = self._follow_layouts(theirs.inputs[0], at)
+            return self._explain_other_value(
+                wrong, self._lay_back([meant.inputs[0]]), (meant, taker)
+            )
         if ours is None:
             sure = last and self._gives_only(theirs, expected)
             return Difference("extra", None, theirs, sure)
@@ -256,6 +286,21 @@ class _Search:
         if not same and sorted(map(math.prod, shapes[0])) != sorted(map(math.prod, shapes[1])):
             sure = False  # such as of layers that are divided otherwise: nothing is proven
         return Difference(how, ours, theirs, sure, take_the_same=same)
+
+    def _find_namesake(self, theirs: Operation) -> Operation | None:
+        """Return the one call of this name whose value the port does not make, where it takes another one."""
+        if len(theirs.inputs) != 1 or self._is_layout(theirs):
+            return None
+        shapes = [one.shape for one in (*theirs.inputs, *theirs.outputs)]
+        found = [
+            one
+            for one in self._ours
+            if name_of(one) == name_of(theirs)
+            and [it.shape for it in (*one.inputs, *one.outputs)] == shapes
+            and not self._is_made(one)
+            and not any(map(self._made.find_equal, one.inputs))
+        ]
+        return found[0] if len(found) == 1 else None
 
     def _is_passed_by(self, theirs: Operation) -> bool:
         """Tell whether the reference goes on with the input of a call where the port uses its result."""
@@ -503,21 +548,33 @@ def _may_tell(value: Array) -> bool:
     return find_places(value) is not None or value.size == 0 or bool(value.min() == value.max())
 
 
-def find_places(array: Array) -> Array | None:
+@dataclass(frozen=True)
+class Places:
+    """Two kinds of places that a mask tells apart."""
+
+    low: Array
+    """whether each is of the kind with the smaller number"""
+    are_hidden: bool
+    """whether these are hidden: their number is far below zero. 0 and 1 may mean either"""
+
+
+def find_places(array: Array) -> Places | None:
     """Return which of two kinds of places each is; None if the array tells no two kinds apart."""
     if array.size < 2 or array.dtype.kind not in "biuf":
         return None
     values = array.astype(np.float64)
     low = values <= -HIDDEN
-    if not low.any() and np.unique(values).size == 2:
+    hidden = bool(low.any())
+    if not hidden and np.unique(values).size == 2:
         low = values == values.min()
-    return None if low.all() or not low.any() else np.squeeze(low)
+    return None if low.all() or not low.any() else Places(np.squeeze(low), hidden)
 
 
-def tell_the_same(found: Array, due: Array) -> bool:
-    """Tell whether two masks tell the same places apart, whichever of them are the hidden ones."""
+def tell_the_same(found: Places, due: Places) -> bool:
+    """Tell whether two masks tell the same places apart; the same are hidden, if both say which."""
     try:
-        ours, theirs = np.broadcast_arrays(due, found)
+        ours, theirs = np.broadcast_arrays(due.low, found.low)
     except ValueError:
         return True  # of another shape: nothing is known
-    return bool((ours == theirs).all() or (ours != theirs).all())
+    either = not (found.are_hidden and due.are_hidden)
+    return bool((ours == theirs).all() or (either and (ours != theirs).all()))

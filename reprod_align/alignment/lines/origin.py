@@ -24,6 +24,7 @@ from reprod_align.model.source.parsing import (
     follow_renamings,
     is_parameter,
     is_same_function,
+    list_handed,
     list_names,
     list_targets,
 )
@@ -121,8 +122,8 @@ def _find_passing(
             return one
     if made is not None and inside and not renamings and {*held} & list_targets(made.source):
         return made.source  # another assignment between did not run
-    if named is None and not inside and used.caller is not None and is_parameter(place, held):
-        return find_single_renaming(used.caller, place, held) or used.caller
+    if named is None and not inside and used.callers and is_parameter(place, held):
+        return find_single_renaming(used.callers[0], place, held) or used.callers[0]
     return named
 
 
@@ -140,13 +141,31 @@ def _find_renamed(made: Operation) -> SourceLine | None:
 
 
 def _find_handing(found: Difference, used: Operation, held: Sequence[str]) -> SourceLine | None:
-    """Return the call that hands a module another argument, if both sides use the parameter alike."""
-    ours, caller = found.ours, used.caller
-    if ours is None or caller is None or caller.file != used.source.file:
+    """Return the call that hands a module another argument, if it is right to use the parameter there.
+
+    So it is where both sides use it alike, and where no other use of it is right.
+    """
+    ours = found.ours
+    if ours is None or not used.callers:
         return None
     alike = [name for name in held if name in ours.tensors]
-    known = is_parameter(used.source, alike) and is_parameter(ours.source, alike)
-    return caller if known else None
+    if is_parameter(used.source, alike) and is_parameter(ours.source, alike):
+        return used.callers[0] if used.callers[0].file == used.source.file else None
+    return find_handing(used, held, found.handed)
+
+
+def find_handing(used: Operation, held: Sequence[str], most: int) -> SourceLine | None:
+    """Return the call at which a value got into the parameters that a call takes; None if it got into none.
+
+    held: the variables that hold it there. Functions that only hand their own parameter on are passed over,
+    as many as `most` together with that of the call.
+    """
+    place, found = used.source, None
+    for caller in used.callers[:most]:
+        if not is_parameter(place, held) or caller.file != place.file:
+            break
+        held, place, found = list_handed(caller, place, held), caller, caller
+    return found
 
 
 def _is_in(value: object, other: Operation) -> bool:

@@ -1,9 +1,10 @@
 """What stands for what in two runs: calls of modules, their tensors, and the code around them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 from weakref import ref
 
 from reprod_align.alignment.noise import Judge, Noise
@@ -11,10 +12,19 @@ from reprod_align.alignment.pairing import Pairing
 from reprod_align.base.blocks import Array
 from reprod_align.match import join_activation
 from reprod_align.model.source import Which as Which
-from reprod_align.model.trace import Call, Leaf, LeafPair, Trace, pair_leaves, sum_gradients
+from reprod_align.model.trace import (
+    Call,
+    Leaf,
+    LeafPair,
+    Trace,
+    find_unpaired,
+    pair_leaves,
+    sum_gradients,
+)
 
 import numpy as np
 
+_BOTH: Final[Sequence[Which]] = ("inputs", "outputs")
 Boundary = tuple[str, Which, str]
 """a module of the port, whether a tensor goes in or comes out there, and the tensor's path"""
 
@@ -149,6 +159,31 @@ class PinnedRun:
     def composites(self) -> set[int]:
         """Numbers of the port's calls in which another module is called."""
         return {call.parent for call in self.port.calls if call.parent is not None}
+
+    @cached_property
+    def comparable(self) -> set[str]:
+        """The port's modules for which the reference has all numbers: what goes in, and what comes out."""
+        fit = {call.path: True for call in self.port.calls}
+        for call in self.port.calls:
+            fit[call.path] &= self._fits(call)
+        return {path for path, fits in fit.items() if fits}
+
+    @cached_property
+    def modules(self) -> dict[str, str]:
+        """The port's modules whose code is their own, to PyTorch's names.
+
+        A module of the user's that nothing compares is code of the one around it.
+        """
+        known = self.comparable | self.counterparts.stock
+        return {path: name for path, name in self.counterparts.names.items() if path in known}
+
+    def _fits(self, call: Call) -> bool:
+        calls = self.counterparts.of(call)
+        return calls is not None and all(
+            find_unpaired(getattr(calls.ours, which), getattr(call, which), pairs) is None
+            for which in _BOTH
+            for pairs in [self.pair_leaves(calls, which)]
+        )
 
     def pair_leaves(self, calls: CallPair, which: Which) -> list[LeafPair]:
         """Return which inputs, or which outputs, of two calls stand for each other."""

@@ -123,7 +123,8 @@ class Experiment:
         rows: Collection[str],
     ) -> Trial | None:
         """near: is_known and is_sure, as `list_texts` takes them."""
-        modules, sources = self.runner.pairing.modules, Sources(self.files.loaded)
+        modules = {ours: theirs for theirs, ours in self.run.modules.items()}
+        sources = Sources(self.files.loaded)
         lines, seconds = dict[str, frozenset[int]](), 0.0
         for line in (finding.paddle_line, *([str(call)] if call is not None else [])):
             place = replace(finding, paddle_line=line)
@@ -270,9 +271,12 @@ class Experiment:
         if found is None or found.theirs is None:
             return None
         ours, theirs, port = found.ours, found.theirs, self.runner.port
-        if found.how == "extra":  # the line is that of the call, not of the constructor
+        if found.how == "extra":  # the line is that of the call where the user has written it
             told = self._find_switch(fault, self._keep_all(theirs))
-            return told and (told[0], theirs.source or told[1], told[2])
+            if told is not None:
+                stock = theirs.module in self.run.counterparts.stock
+                return told[0], (told[1] if stock else theirs.source) or theirs.source, told[2]
+            return self._find_switch(fault, self._list_due(theirs))
         if ours is None:
             return None
         if found.how == "lacking":
@@ -306,6 +310,21 @@ class Experiment:
                 Switch(path, name, held[name], due)
                 for name, due in numbers.items()
                 if held.get(name) == 1 != due
+            )
+
+    def _list_due(self, call: Operation) -> Iterator[Switch]:
+        """Yield what PyTorch's modules hold under the name of a number that a call reads from its module.
+
+        With a factor of 1 PyTorch may make no such call.
+        """
+        held = self.runner.port.read_attributes(call.module)
+        names = [name for name in read_attributes(call.source) if isinstance(held.get(name), float)]
+        modules = self.runner.pairing.torch.modules if names else ()
+        numbers = [*map(self.runner.reference.read_attributes, modules)]
+        for name in names:
+            due = dict.fromkeys(one[name] for one in numbers if name in one)
+            yield from (
+                Switch(call.module, name, held[name], one) for one in due if one != held[name]
             )
 
     def _keep_all(self, call: Operation) -> Iterator[Switch]:

@@ -8,16 +8,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from reprod_align.alignment.lines.composites import write_out
 from reprod_align.alignment.lines.construction import find_deciding, find_settings
 from reprod_align.alignment.lines.divergence import (
     Difference,
     find_cut,
     find_difference,
     find_mask_maker,
+    find_places,
     is_scaling,
+    tell_the_same,
 )
 from reprod_align.alignment.lines.graph import KnownValues
-from reprod_align.alignment.lines.origin import describe_difference, find_origin
+from reprod_align.alignment.lines.origin import describe_difference, find_handing, find_origin
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Which
 from reprod_align.alignment.locating.experiment import Experiment
 from reprod_align.alignment.locating.fault import Fault, compare, rounding_of
@@ -49,7 +52,7 @@ class Lines:
     is_open: bool = False
     """whether a mask that the calls take, made elsewhere, may be what differs"""
     is_sure: bool = False
-    """whether the two lines are of calls that stand for each other"""
+    """whether the port's line is the one that differs: its call is PyTorch's, or takes another value"""
     call: SourceLine | None = None
     """where the port's call is written, which `paddle` may only give a number"""
     is_proven: bool = False
@@ -153,7 +156,8 @@ class LineFinder:
 
     def _find_deciding(self, fault: Fault, found: Difference) -> Lines:
         """Return the lines of a difference: of the arguments that decide it, where they are known."""
-        pairing, sure = self._runner.pairing, found.how == "call" and found.is_sure
+        pairing = self._runner.pairing
+        sure = found.how == "value" or (found.how == "call" and found.is_sure)
         origin = find_origin(found, self._run.counterparts.names)
         lines = Lines(*origin, describe_difference(found), is_sure=sure)
         ours = find_deciding(self._runner.reference, pairing.torch, found.ours, lines.torch)
@@ -213,9 +217,31 @@ class LineFinder:
                 return find_cut(ours, theirs, relative)
             found = self._compare(fault, scope, ours, theirs, relative)
             if _is_settled(found, first):
-                return found
+                return self._follow_mask(scope, found)
             first = first or found
-        return first
+        return self._follow_mask(scope, first)
+
+    def _follow_mask(self, scope: CallPair, found: Difference | None) -> Difference | None:
+        """Return the call that makes a mask, where the found call takes one that hides other places."""
+        if found is None or found.how not in ("call", "extra") or found.theirs is None:
+            return found
+        ours, theirs = self._traces
+        inside = [one for one in ours.operations if one.call == scope.ours.key]
+        due = [mask for one in write_out(inside) for mask in one.inputs if find_places(mask)]
+        for mask in found.theirs.inputs if due else ():
+            if self._hides_others(mask, due):
+                keys = self._list_keys_around(scope.theirs, self._run.port)
+                around = [one for one in theirs.operations if one.call in keys]
+                maker = find_mask_maker(around, mask, due)
+                return found if maker is None else Difference("mask", None, maker)
+        return found
+
+    @staticmethod
+    def _hides_others(mask: Array, due: Sequence[Array]) -> bool:
+        """Tell whether a mask hides other places than each of those that are due."""
+        places = find_places(mask)
+        known = [it for one in due if (it := find_places(one)) is not None]
+        return places is not None and not any(tell_the_same(places, one) for one in known)
 
     def _measure_closeness(self, fault: Fault) -> float:
         """Return how far equal values may be apart: further beside a large fault, for float32 inside."""
@@ -275,7 +301,7 @@ class LineFinder:
 
     def _list_keys_around(self, call: Call, trace: Trace, width: int = _ALL) -> set[CallKey]:
         """Return a call and up to width - 1 calls of modules with a counterpart around it."""
-        modules = self._run.counterparts.names
+        modules = self._run.modules
         paired = set(modules.values()) if trace is self._run.reference else set(modules)
         keys, at = {call.key}, call
         while at.parent is not None and len(keys) < width:
@@ -328,7 +354,7 @@ class LineFinder:
         """Both sides' calls of the modules at fault, and of all modules around them."""
         scopes = [scope for scope in self._scopes.values() if scope is not None]
         scopes += self._shown
-        names = self._run.counterparts.names
+        names = self._run.modules
         first = [self._list_keys_around(scope.ours, self._run.reference) for scope in scopes]
         second = [self._list_keys_around(scope.theirs, self._run.port) for scope in scopes]
         stock = self._runner.pairing.torch.stock, self._runner.pairing.paddle.stock
@@ -384,10 +410,19 @@ def _is_settled(found: Difference | None, first: Difference | None) -> bool:
     A call without a counterpart may have one there: PyTorch's caller may do what the port's module does.
     """
     if found is None or (found.how == "value" and found.made is None):
-        return False
+        return found is not None and _is_handed(found)
     if first is not None and _lacks_counterpart(first):
         return found.is_sure and not _lacks_counterpart(found)
     return not _lacks_counterpart(found)
+
+
+def _is_handed(found: Difference) -> bool:
+    """Tell whether a function's parameter holds the wrong value: its caller hands it on."""
+    used = found.used
+    if used is None:
+        return False
+    held = [name for name, position in used.tensors.items() if position == found.position]
+    return find_handing(used, held, found.handed) is not None
 
 
 def _lacks_counterpart(found: Difference) -> bool:

@@ -18,7 +18,6 @@ from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.base import PORT
 from reprod_align.base.text import is_within, parent
-from reprod_align.model.trace import Call, find_unpaired
 from reprod_align.report.finding import FindingKind
 
 
@@ -84,10 +83,8 @@ def _hang_on_noise(
 def find_incomparable_layers(pairing: Pairing, run: PinnedRun) -> dict[str, str]:
     """Return the port's layers with tensors that can't be compared, each with what can around it."""
     holders = {parent(name) for name in pairing.paddle.tensors}
-    called: dict[str, list[Call]] = {}
-    for call in run.port.calls:
-        called.setdefault(call.path, []).append(call)
-    comparable = {""} | {path for path, calls in called.items() if _are_comparable(calls, run)}
+    comparable = {"", *run.comparable}
+    called = dict.fromkeys(call.path for call in run.port.calls)
     around = {path: parent(path) for path in called if path in holders - comparable}
     for path in around:
         while around[path] not in comparable:
@@ -98,10 +95,7 @@ def find_incomparable_layers(pairing: Pairing, run: PinnedRun) -> dict[str, str]
 def _find_comparable(pairing: Pairing, run: PinnedRun, path: str) -> str:
     """Return PyTorch's module, or the first around it, whose calls can be compared."""
     called = run.reference.counts()
-    while path:
-        calls = [call for call in run.port.calls if call.path == pairing.modules.get(path)]
-        if calls and called[path] and _are_comparable(calls, run):
-            break
+    while path and not (called[path] and pairing.modules.get(path) in run.comparable):
         path = parent(path)
     return path
 
@@ -110,19 +104,6 @@ def _may_round_within(pairing: Pairing, place: str) -> bool:
     """Tell whether a small difference can be float32's, of any layer in PyTorch's module `place`."""
     inside = (pair for pair in pairing.modules.items() if is_within(pair[0], place))
     return not any(pairing.settings_differ(*pair) for pair in inside)
-
-
-def _are_comparable(calls: Sequence[Call], run: PinnedRun) -> bool:
-    """Tell whether the reference's numbers fit all that a module of the port takes and gives."""
-    found = [run.counterparts.of(call) for call in calls]
-    return all(
-        pair is not None
-        and find_unpaired(pair.ours.inputs, pair.theirs.inputs, run.pair_leaves(pair, "inputs"))
-        is None
-        and find_unpaired(pair.ours.outputs, pair.theirs.outputs, run.pair_leaves(pair, "outputs"))
-        is None
-        for pair in found
-    )
 
 
 def _list_places_with_findings(findings: Findings, pairing: Pairing) -> set[str]:

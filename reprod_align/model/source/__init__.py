@@ -257,8 +257,8 @@ class Operation:
     """what `source.expression` calls, such as "self.activation" """
     makers: Sequence["Operation | None"] = ()
     """for each input the operation that gave this very tensor, if it was recorded"""
-    caller: SourceLine | None = None
-    """the user's line that called the function in which the call stands"""
+    callers: Sequence[SourceLine] = ()
+    """the user's lines that called the function in which the call stands, the innermost first"""
     module: str = ""
     """the module whose code `source` stands in"""
     user: SourceLine | None = None

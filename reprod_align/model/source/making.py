@@ -127,6 +127,15 @@ def find_guard(classes: Sequence[SourceLine], name: str) -> SourceLine | None:
     return None
 
 
+def find_use(classes: Sequence[SourceLine], name: str) -> SourceLine | None:
+    """Return where a class calls what it holds as self.name, first in its text; None if it does not."""
+    for file, owner in find_owners(classes):
+        calls = [one for one in find_calls(owner, name) if ast.unparse(one.func) == f"self.{name}"]
+        if calls:
+            return place_of(file, min(calls, key=lambda one: one.lineno))
+    return None
+
+
 def find_held(classes: Sequence[SourceLine], name: str) -> SourceLine | None:
     """Return where a class sets self.name; None if it does not."""
     found = ((file, find_attribute(owner, name)) for file, owner in find_owners(classes))

@@ -213,6 +213,20 @@ def find_decision(place: SourceLine) -> str:
     return "" if inner is None else ast.unparse(inner.test)
 
 
+def find_branch(place: SourceLine) -> str:
+    """Return the condition of the innermost branch in which a line stands, as code; "" if in none."""
+    function = find_innermost(place.file, place.line, FUNCTIONS)
+    found = []
+    for node in _find_nodes(function, (ast.If, ast.IfExp)) if function is not None else ():
+        parts = (
+            [node.body, node.orelse] if isinstance(node, ast.IfExp) else [*node.body, *node.orelse]
+        )
+        if any(one.lineno <= place.line <= (one.end_lineno or 0) for one in parts):
+            found.append(node)
+    inner = max(found, key=lambda node: (node.lineno, node.col_offset), default=None)
+    return "" if inner is None else ast.unparse(inner.test)
+
+
 def decides(choice: ast.If, line: int) -> bool:
     """Tell whether an `if` begins at a line, or gives a name at that line another value in either branch."""
     if choice.test.lineno == line:
@@ -268,22 +282,30 @@ def find_single_renaming(
 
     caller: the call of the function in which `inside` stands. names: of which one is its parameter.
     """
-    function, call = find_innermost(inside.file, inside.line, FUNCTIONS), _parse_expression(caller)
     around = find_innermost(caller.file, caller.line, FUNCTIONS)
-    if function is None or around is None or not isinstance(call, ast.Call):
-        return None
+    for argument in list_handed(caller, inside, names) if around is not None else ():
+        place = find_assignment(caller.file, caller.line, argument)
+        if place is not None and is_plain_assignment(place):
+            if _count_reads(around, argument, place.line, caller) == 1:
+                return place
+    return None
+
+
+def list_handed(caller: SourceLine, inside: SourceLine, names: Sequence[str]) -> list[str]:
+    """Return the variables that a call hands on in the place of some parameters of what it calls.
+
+    caller: the call. inside: a line of the function that it calls. names: the parameters.
+    """
+    function, call = find_innermost(inside.file, inside.line, FUNCTIONS), _parse_expression(caller)
+    if function is None or not isinstance(call, ast.Call):
+        return []
     known = [arg.arg for arg in function.args.args]
     known = known[1:] if known[:1] == ["self"] else known
     given = dict(zip(known, call.args, strict=False)) | {
         one.arg: one.value for one in call.keywords
     }
-    for argument in (given.get(name) for name in names):
-        if isinstance(argument, ast.Name):
-            place = find_assignment(caller.file, caller.line, argument.id)
-            if place is not None and is_plain_assignment(place):
-                if _count_reads(around, argument.id, place.line, caller) == 1:
-                    return place
-    return None
+    handed = (given.get(name) for name in names)
+    return [one.id for one in handed if isinstance(one, ast.Name)]
 
 
 def _count_reads(function: ast.AST, name: str, after: int, caller: SourceLine) -> int:

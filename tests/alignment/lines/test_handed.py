@@ -1,0 +1,55 @@
+"""What the code at fault is handed is wrong, or made elsewhere: the line that hands or makes it is named."""
+
+from pathlib import Path
+
+import reprod_align
+from tests.alignment.lines import torch_handed
+from tests.alignment.lines.test_lines import load, plant
+
+import numpy as np
+import pytest
+import torch
+
+PORT = Path(__file__).with_name("paddle_handed.py")
+# what is changed in the port, to what, and the module that is named
+FAULTS = {
+    "a module is handed another value": (
+        "self.attention(x, x, x, mask)", "self.attention(x, before, x, mask)", "first",
+    ),
+    "a mask of a function hides other places": (
+        "seen = places < (places", "seen = places >= (places", "",
+    ),
+    "a module that nothing compares hands on another value": (
+        "(turn(k) * sin)", "(turn(sin) * sin)", "first.attention",
+    ),
+    "another value is laid out": (
+        "q = self.split(made)", "q = self.split(query)", "first.attention",
+    ),
+    "a condition of the constructor decides a factor": (
+        "2.0 if scaled else 1.0", "2.0 if not scaled else 1.0", "",
+    ),
+    "a condition decides whether a module is called": (
+        "if self.pooler is not None", "if self.pooler is None", "pooler",
+    ),
+}  # fmt: skip
+
+
+def judge(port: Path) -> reprod_align.Report:
+    torch.manual_seed(0)
+    ids = np.random.default_rng(0).integers(0, 20, (2, 7))
+    return reprod_align.align(torch_handed.Model(), load(port).Model(), (ids,))
+
+
+def test_the_port_is_faithful() -> None:
+    report = judge(PORT)
+    assert report.passed, report.summary()
+
+
+@pytest.mark.edits(400)
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_line_is_named(name: str, tmp_path: Path) -> None:
+    before, after, module = FAULTS[name]
+    port, changed = plant(PORT, before, after, tmp_path)
+    finding = judge(port).findings[0]
+    assert finding.paddle_line == f"{port}:{changed}", f"{finding} {finding.paddle_code}"
+    assert finding.paddle_name == module
