@@ -617,8 +617,21 @@ def exchange_condition(site: Site) -> Iterator[Text]:
     for node in site.walk(ast.IfExp):
         yield node, site.text(node.body)
         yield node, site.text(node.orelse)
-    if branches:
+    if branches and not _is_own_choice(site, site.value):
         yield site.value, ast.unparse(ast.UnaryOp(ast.Not(), site.value))
+
+
+def _is_own_choice(site: Site, test: Any) -> bool:
+    """Tell whether a condition is a field of a configuration that the reference does not read.
+
+    It chooses between two ways to compute the same, as a fused kernel: turned, it leads around a fault.
+    """
+    if not isinstance(test, ast.Attribute) or dotted(test).count(".") != 1 + dotted(
+        test
+    ).startswith("self."):
+        return False
+    donors = [one for one in (site.donor, *site.others) if one is not None]
+    return bool(donors) and not any(test.attr in find_words(one) for one in donors)
 
 
 def set_switch(site: Site) -> Iterator[Text]:

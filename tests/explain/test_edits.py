@@ -216,3 +216,21 @@ def test_what_a_lambda_gives_has_candidates_too() -> None:
     (statement,) = list_statements(code.tree.body[0].value)
     texts = [one.after for one in list_candidates(Site(code, statement))]
     assert "x + 1" in texts
+
+
+@pytest.mark.parametrize(
+    ("test", "reference", "turned"),
+    [
+        ("self.config.fused", "if config.before: x = f(x)", False),
+        ("self.config.fused", "if config.fused: x = f(x)", True),
+        ("config.fused", "y = f(x)", False),
+        ("self.before", "y = f(x)", True),
+    ],
+)
+def test_a_choice_that_only_the_port_has_is_not_turned(
+    test: str, reference: str, turned: bool
+) -> None:
+    code = Code(f"if {test}: y = g(x)\n")
+    site = Site(code, code.tree.body[0], others=ast.parse(reference).body)
+    texts = [one.after for one in list_candidates(site, ["condition"])]
+    assert (f"not {test}" in texts) is turned
