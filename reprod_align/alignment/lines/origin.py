@@ -39,6 +39,8 @@ def find_origin(found: Difference, modules: Mapping[str, str] = MappingProxyType
     lines = _read_source(ours), _read_source(theirs)
     if found.how in ("lacking", "value") and found.used is not None:
         return lines[0], _find_passing(found, found.used, modules) or lines[1]
+    if found.how == "mask" and theirs is not None:
+        return lines[0], _find_table(theirs) or lines[1]
     if found.how not in ("call", "layout") or ours is None or theirs is None:
         return lines
     chosen = [
@@ -50,6 +52,16 @@ def find_origin(found: Difference, modules: Mapping[str, str] = MappingProxyType
 
 def _read_source(operation: Operation | None) -> SourceLine | None:
     return None if operation is None else operation.source
+
+
+def _find_table(operation: Operation) -> SourceLine | None:
+    """Return where a tensor that a module holds was made, if a call takes one as it is."""
+    held = [
+        name
+        for name, position in operation.tensors.items()
+        if name.startswith("self.") and operation.makers[position] is None
+    ]
+    return find_assignment(operation.source.file, operation.source.line, held[0]) if held else None
 
 
 def _find_maker(operation: Operation) -> SourceLine | None:

@@ -73,10 +73,13 @@ class Model(nn.Layer):
         self.factor = 2.0 if scaled else 1.0
         self.first, self.second = Layer(d), Layer(d)
         self.pooler = nn.Linear(d, d)
+        self.shown = paddle.tril(paddle.ones([64, 64]))
 
     def forward(self, ids: paddle.Tensor) -> dict[str, paddle.Tensor]:
-        mask = make_mask(ids.shape[1])
+        length = ids.shape[1]
+        mask = make_mask(length)
+        shown = self.shown[:length, :length]
         x = self.words(ids) * self.factor
-        x = self.second(self.first(x, mask), mask)
+        x = self.second(self.first(x, mask), (1.0 - shown) * -1e9)
         pooled = self.pooler(x[:, 0]) if self.pooler is not None else None
         return {"hidden": x, "pooled": pooled} if pooled is not None else {"hidden": x}

@@ -53,3 +53,11 @@ def test_the_line_is_named(name: str, tmp_path: Path) -> None:
     finding = judge(port).findings[0]
     assert finding.paddle_line == f"{port}:{changed}", f"{finding} {finding.paddle_code}"
     assert finding.paddle_name == module
+
+
+def test_a_table_that_the_constructor_makes_is_named_where_it_is_made(tmp_path: Path) -> None:
+    """Few edits are tried here: one that mends what is read of it is as good."""
+    wrong = "paddle.ones([64, 64]), 1)"
+    port, changed = plant(PORT, "paddle.ones([64, 64]))", wrong, tmp_path)
+    finding = judge(port).findings[0]
+    assert (finding.paddle_name, finding.paddle_line) == ("second.attention", f"{port}:{changed}")

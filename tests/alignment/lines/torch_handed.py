@@ -61,6 +61,7 @@ class Model(nn.Module):
         self.pooler = nn.Linear(d, d)
 
     def forward(self, ids: torch.Tensor) -> dict[str, torch.Tensor]:
-        x, (cos, sin) = self.words(ids), self.table(ids.shape[1])
+        x = self.words(ids)
+        cos, sin = (one.to(x.dtype) for one in self.table(ids.shape[1]))
         x = self.second(self.first(x, cos, sin), cos, sin)
         return {"hidden": x, "pooled": self.pooler(x[:, 0])}
