@@ -45,6 +45,7 @@ class PaddleBlock(paddle.nn.Layer):
         return x + self.block(x)
 
 
+@pytest.mark.edits(60)
 @pytest.mark.parametrize(
     ("way", "verdict"),
     [("in place", "faithful"), ("written out", "faithful"), ("left out", "diverges")],

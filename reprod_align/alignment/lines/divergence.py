@@ -260,7 +260,8 @@ class _Search:
         other = ours is None or name_of(ours) != name_of(theirs)
         if other and self._is_passed_by(theirs):
             return Difference("extra", None, theirs, True)
-        if other and (meant := self._find_namesake(theirs)) is not None:
+        unlike = ours is None or self._is_layout(ours)
+        if unlike and (meant := self._find_namesake(theirs)) is not None:
             wrong, taker = self._follow_layouts(theirs.inputs[0], at)
             return self._explain_other_value(
                 wrong, self._lay_back([meant.inputs[0]]), (meant, taker)

@@ -174,8 +174,14 @@ class PinnedRun:
 
         A module of the user's that nothing compares is code of the one around it.
         """
-        known = self.comparable | self.counterparts.stock
+        compared = {call.path for call in self.port.calls if self._is_compared(call)}
+        known = {"", *compared, *self.counterparts.stock}
         return {path: name for path, name in self.counterparts.names.items() if path in known}
+
+    def _is_compared(self, call: Call) -> bool:
+        """Tell whether anything that a call takes or gives has a counterpart."""
+        calls = self.counterparts.of(call)
+        return calls is not None and any(self.pair_leaves(calls, which) for which in _BOTH)
 
     def _fits(self, call: Call) -> bool:
         calls = self.counterparts.of(call)

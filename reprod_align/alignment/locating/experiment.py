@@ -180,7 +180,7 @@ class Experiment:
                     return False
                 run = self._run(backward)
                 keys = self._list_keys(run, fault.stage, fault.residue)
-                if fault.key in keys or not keys <= set(known):
+                if fault.key in keys or not keys <= set(known) or not self._keeps_outputs(run):
                     return False
                 if not backward:  # what mends the values may cut the gradient
                     run, other = self._run(True), "backward"
@@ -190,6 +190,11 @@ class Experiment:
                 return others <= self._list_keys(self.run, other)
         except (NotAppliedError, ModelFailure):
             return False
+
+    def _keeps_outputs(self, run: PinnedRun) -> bool:
+        """Tell whether a run still gives the outputs that both sides give at one place of a structure."""
+        due = self.run.reference.outputs.keys() & self.run.port.outputs.keys()
+        return due <= run.port.outputs.keys()
 
     def _mends_elsewhere(self, texts: Texts, classes: Sequence[type], fault: Fault) -> bool:
         """Tell whether a fault is gone with these texts on another batch too, if it shows on one."""
