@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import Final
 
 from reprod_align.alignment.findings import Findings, give_lines
-from reprod_align.alignment.locating.experiment import SLOW
+from reprod_align.alignment.locating.experiment import SLOW, TIMED_TWICE
 from reprod_align.alignment.loss_stage import (
     compare_losses,
     compare_own_gradient,
@@ -99,6 +99,10 @@ class Retrial:
         began = time.process_time()
         self.known = self._judge()
         self.seconds = time.process_time() - began
+        if SLOW < self.seconds < TIMED_TWICE:
+            began = time.process_time()
+            self._judge()
+            self.seconds = min(self.seconds, time.process_time() - began)
         self.ran = Ran() if self.seconds > SLOW else note_functions(self._judge)
         self.live = list_live_functions({file for file, _ in self.ran.port})
 

@@ -42,7 +42,7 @@ _MOST_TENSORS = 8  # runs with another table, for all faults of one pass
 _MOST_SWITCHES = 20
 
 SLOW = 1.0  # seconds of one run: a larger model's edits are left to `fix`
-_TWICE = 5.0  # seconds: a run that takes fewer is timed again, since the first one may be slow
+TIMED_TWICE = 5.0  # seconds: a run that takes fewer is timed again, since the first one may be slow
 _LONG = 2  # lines beside it that a statement may have
 _IN_VAIN = 2  # faults without an edit; further ones of the pass are not tried
 
@@ -136,7 +136,7 @@ class Experiment:
                 began = time.process_time()
                 lines = note_lines({one.file for one in scope.regions}, lambda: self._run(False))
                 seconds = time.process_time() - began
-                if SLOW < seconds < _TWICE:
+                if SLOW < seconds < TIMED_TWICE:
                     began = time.process_time()
                     self._run(False)
                     seconds = min(seconds, time.process_time() - began)
