@@ -56,7 +56,7 @@ class Difference:
     take_the_same: bool = False
     """both calls take the same values, all of them"""
     handed: int = 0
-    """through how many functions, that of `used` first, the wrong value came before one uses it rightly"""
+    """how many functions only hand the wrong value on, that of `used` first: no other call uses it rightly"""
 
 
 def is_scaling(found: Difference) -> bool:
@@ -174,9 +174,9 @@ class _Search:
         return Difference("value", *consumers, True, consumers[1], made, place, handed=handed)
 
     def _count_handing(self, value: Array, taker: Operation | None) -> int:
-        """Return through how many functions around a call a value comes before one of them uses it rightly.
+        """Count the functions, that of `taker` first, in which no other call uses a value rightly.
 
-        Right is a use of which comes what comes of it in the reference.
+        A call uses it rightly if the reference has the same results. The count ends at such a function.
         """
         right = [
             one
@@ -289,7 +289,7 @@ class _Search:
         return Difference(how, ours, theirs, sure, take_the_same=same)
 
     def _find_namesake(self, theirs: Operation) -> Operation | None:
-        """Return the one call of this name whose value the port does not make, where it takes another one."""
+        """Return the reference's one call of this name and shape whose input and output the port lacks."""
         if len(theirs.inputs) != 1 or self._is_layout(theirs):
             return None
         shapes = [one.shape for one in (*theirs.inputs, *theirs.outputs)]

@@ -153,9 +153,9 @@ def _find_renamed(made: Operation) -> SourceLine | None:
 
 
 def _find_handing(found: Difference, used: Operation, held: Sequence[str]) -> SourceLine | None:
-    """Return the call that hands a module another argument, if it is right to use the parameter there.
+    """Return the call that hands on another argument, if the code that it calls is right.
 
-    So it is where both sides use it alike, and where no other use of it is right.
+    Both sides then use the parameter alike, or nothing else in that code uses the value rightly.
     """
     ours = found.ours
     if ours is None or not used.callers:
@@ -167,10 +167,9 @@ def _find_handing(found: Difference, used: Operation, held: Sequence[str]) -> So
 
 
 def find_handing(used: Operation, held: Sequence[str], most: int) -> SourceLine | None:
-    """Return the call at which a value got into the parameters that a call takes; None if it got into none.
+    """Follow a value from parameter to argument, outwards; return the last call, None without a parameter.
 
-    held: the variables that hold it there. Functions that only hand their own parameter on are passed over,
-    as many as `most` together with that of the call.
+    held: the variables that hold it at `used`. most: how many calls are followed.
     """
     place, found = used.source, None
     for caller in used.callers[:most]:
