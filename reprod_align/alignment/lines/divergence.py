@@ -58,6 +58,12 @@ class Difference:
     handed: int = 0
     """how many functions only hand the wrong value on, that of `used` first: no other call uses it rightly"""
 
+    @property
+    def held(self) -> list[str]:
+        """The variables that hold the wrong value where `used` takes it."""
+        tensors = {} if self.used is None else self.used.tensors
+        return [name for name, position in tensors.items() if position == self.position]
+
 
 def is_scaling(found: Difference) -> bool:
     """Tell whether both calls only multiply or divide."""

@@ -108,7 +108,7 @@ def _find_passing(
 ) -> SourceLine | None:
     """Return the statement that passed the wrong value on to `used`: a dropped call leaves `x = x`."""
     made, place = found.made, used.source
-    held = [name for name, position in used.tensors.items() if position == found.position]
+    held = found.held
     if used.user is not None:
         return find_condition(place.file, place.line, held)
     if found.how != "lacking" and made is None:

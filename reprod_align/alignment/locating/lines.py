@@ -227,21 +227,16 @@ class LineFinder:
             return found
         ours, theirs = self._traces
         inside = [one for one in ours.operations if one.call == scope.ours.key]
-        due = [mask for one in write_out(inside) for mask in one.inputs if find_places(mask)]
-        for mask in found.theirs.inputs if due else ():
-            if self._hides_others(mask, due):
+        due = [mask for one in write_out(inside) for mask in one.inputs]
+        known = [places for mask in due if (places := find_places(mask)) is not None]
+        for mask in found.theirs.inputs if known else ():
+            places = find_places(mask)
+            if places is not None and not any(tell_the_same(places, one) for one in known):
                 keys = self._list_keys_around(scope.theirs, self._run.port)
                 around = [one for one in theirs.operations if one.call in keys]
                 maker = find_mask_maker(around, mask, due)
                 return found if maker is None else Difference("mask", None, maker)
         return found
-
-    @staticmethod
-    def _hides_others(mask: Array, due: Sequence[Array]) -> bool:
-        """Tell whether a mask hides other places than each of those that are due."""
-        places = find_places(mask)
-        known = [it for one in due if (it := find_places(one)) is not None]
-        return places is not None and not any(tell_the_same(places, one) for one in known)
 
     def _measure_closeness(self, fault: Fault) -> float:
         """Return how far equal values may be apart: further beside a large fault, for float32 inside."""
@@ -419,10 +414,7 @@ def _is_settled(found: Difference | None, first: Difference | None) -> bool:
 def _is_handed(found: Difference) -> bool:
     """Tell whether a function's parameter holds the wrong value: its caller hands it on."""
     used = found.used
-    if used is None:
-        return False
-    held = [name for name, position in used.tensors.items() if position == found.position]
-    return find_handing(used, held, found.handed) is not None
+    return used is not None and find_handing(used, found.held, found.handed) is not None
 
 
 def _lacks_counterpart(found: Difference) -> bool:
