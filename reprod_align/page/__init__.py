@@ -55,6 +55,12 @@ class Layer:
     failed: bool = False
     """a finding is about it"""
 
+    def keep_worse(self, name: str, found: Figures) -> None:
+        """Keep figures, "forward" or "backward", if they are worse than those known, or NaN."""
+        known = getattr(self, name)
+        if known is None or not known.relative >= found.relative:
+            setattr(self, name, found)
+
 
 @dataclass(frozen=True)
 class TensorPicture:
@@ -253,9 +259,13 @@ SWITCHES: Final = (
 
 def describe_run() -> list[tuple[str, str]]:
     """Return names and values: date, command, versions of what is installed, machine, switches."""
+    program, *words = sys.argv or [""]
+    path = Path(program)
+    installed = path.name == "reprod-align" or path.parent.name == "reprod_align"
+    shown = ["reprod-align"] if installed else ["python", os.path.relpath(program or ".")]
     facts = [
         ("date", datetime.now().astimezone().isoformat(" ", "seconds")),
-        ("command", _describe_command()),
+        ("command", shlex.join([*shown, *words])),
     ]
     facts += [("reprod-align", reprod_align.__version__), ("Python", platform.python_version())]
     facts += list_versions().items()
@@ -266,11 +276,3 @@ def describe_run() -> list[tuple[str, str]]:
 def list_versions() -> dict[str, str]:
     """Return the versions of the packages that results depend on, as far as they are installed."""
     return {name: found for name in PACKAGES if (found := find_version(name))}
-
-
-def _describe_command() -> str:
-    program, *words = sys.argv or [""]
-    path = Path(program)
-    installed = path.name == "reprod-align" or path.parent.name == "reprod_align"
-    shown = ["reprod-align"] if installed else ["python", os.path.relpath(program or ".")]
-    return shlex.join([*shown, *words])

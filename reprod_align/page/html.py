@@ -3,7 +3,7 @@
 import json
 import math
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.resources import files
@@ -36,38 +36,23 @@ def flatten_tree(layers: Sequence[Layer], limit: float) -> list[list[Any]]:
     calls, introduced, inherited, total, backward, state. A figure is None where it is not known;
     state: 2 a finding is about it, 1 its difference or one inside it is above `limit`, 0 it agrees.
     """
-    rows = list(_walk(_grow(layers), 0, "", limit))
-    for row, above in reversed(list(zip(rows, _find_parents(rows), strict=True))):
-        if row[-1] and above is not None and not above[-1]:  # what differs inside shows outside
-            above[-1] = 1
-    return rows
-
-
-def _find_parents(rows: Sequence[list[Any]]) -> list[list[Any] | None]:
-    """Return the row above each in the tree; None for the first."""
-    parents: list[list[Any] | None] = []
-    open_rows: list[list[Any]] = []
-    for row in rows:
-        del open_rows[row[0] :]
-        parents.append(open_rows[-1] if open_rows else None)
-        open_rows.append(row)
-    return parents
-
-
-def _grow(layers: Sequence[Layer]) -> _TreeRow:
     root = _TreeRow("")
     for layer in layers:
         node = root
         for part in layer.torch_name.split(".") if layer.torch_name else ():
             node = node.inside.setdefault(part, _TreeRow(part))
         node.layer = layer
-    return root
+    return _list_rows(root, 0, "", limit)
 
 
-def _walk(node: _TreeRow, depth: int, path: str, limit: float) -> Iterator[list[Any]]:
-    yield [depth, one_line(node.name), one_line(path), *_describe(node.layer, path, limit)]
+def _list_rows(node: _TreeRow, depth: int, path: str, limit: float) -> list[list[Any]]:
+    row = [depth, one_line(node.name), one_line(path), *_describe(node.layer, path, limit)]
+    inside: list[list[Any]] = []
     for part, inner in node.inside.items():
-        yield from _walk(inner, depth + 1, f"{path}.{part}" if path else part, limit)
+        inside += _list_rows(inner, depth + 1, f"{path}.{part}" if path else part, limit)
+    if not row[-1] and any(one[-1] for one in inside):  # what differs inside shows outside
+        row[-1] = 1
+    return [row, *inside]
 
 
 def _describe(layer: Layer | None, path: str, limit: float) -> list[Any]:

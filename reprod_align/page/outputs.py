@@ -13,7 +13,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,7 +23,7 @@ from xml.etree import ElementTree
 from reprod_align.base.console import without_progress
 from reprod_align.base.files import require_writable, whole_file, write_text
 from reprod_align.errors import ReprodError, one_line
-from reprod_align.page import CurvePlot, Figures, JUnitCase, Layer, Page, StepResult, Table
+from reprod_align.page import CurvePlot, Figures, JUnitCase, Layer, Page, StepResult
 
 PAGE: Final = (".html",)
 PAGE_OR_PICTURE: Final = (".html", ".png", ".svg")
@@ -174,32 +174,19 @@ def show_output(quiet: bool = False, raw: bool = False, colour: bool = True) -> 
 
     raw: the block prints JSON, or a table to paste: it is printed unchanged, also if quiet.
     """
-    with without_progress() if quiet else nullcontext():
-        if raw:
-            yield
-        elif quiet:
-            with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
-                yield
-        elif _can_dress(sys.stdout):
-            with _dress(sys.stdout, colour):
-                yield
-        else:
-            yield
-
-
-@contextmanager
-def _dress(terminal: TextIO, colour: bool) -> Iterator[None]:
-    screen = _Terminal(terminal, colour)
-    with redirect_stdout(screen):
-        try:
-            yield
-        finally:
-            screen.finish()
-
-
-def _can_dress(stream: TextIO | None) -> bool:
-    terminal = stream is not None and not stream.closed and stream.isatty()
-    return terminal and find_spec("rich") is not None
+    stream = sys.stdout
+    with ExitStack() as stack:
+        if quiet:
+            stack.enter_context(without_progress())
+        if quiet and not raw:
+            nowhere = stack.enter_context(open(os.devnull, "w"))
+            stack.enter_context(redirect_stdout(nowhere))
+        terminal = stream is not None and not stream.closed and stream.isatty()
+        if terminal and not (raw or quiet) and find_spec("rich") is not None:
+            screen = _Terminal(stream, colour)
+            stack.callback(screen.finish)
+            stack.enter_context(redirect_stdout(screen))
+        yield
 
 
 class _Terminal(io.TextIOBase):
@@ -247,7 +234,10 @@ class _Terminal(io.TextIOBase):
 
 def _lay_out(line: str, console: Any) -> Iterator[Any]:
     """Yield the line as painted lines that fit; all but the first begin where its last column does."""
-    text, width = _paint(line), console.width
+    text, width = import_module("rich.text").Text(line), console.width
+    for style, words in _STYLES.items():
+        text.highlight_regex(_WORD.format(words), style)
+    text.highlight_regex(_CODE, "bold red")
     if text.cell_len <= width:
         yield text
         return
@@ -257,14 +247,6 @@ def _lay_out(line: str, console: Any) -> Iterator[Any]:
     for number, part in enumerate(text[start:].wrap(console, width - len(margin))):
         part.rstrip()
         yield part.__class__.assemble(margin if number else text[:start], part)
-
-
-def _paint(line: str) -> Any:
-    text = import_module("rich.text").Text(line)
-    for style, words in _STYLES.items():
-        text.highlight_regex(_WORD.format(words), style)
-    text.highlight_regex(_CODE, "bold red")
-    return text
 
 
 _MOST: Final = 60  # rows of a table: what differs, and the first of the others
@@ -280,12 +262,19 @@ def render_markdown(page: Page) -> str:
         _list_layers(page),
         *_list_curves(page.curves),
     ]
-    parts += [_list_table(table) for table in page.tables if table.paste and table.rows]
+    for one in page.tables:
+        if one.paste and one.rows:
+            rows = [tuple(map(escape, row)) for row in one.rows[:_MOST]]
+            table = make_table(tuple(map(escape, one.headers)), rows)
+            parts.append(f"**{escape(one.title)}**\n\n{table}")
     if page.unjudged:
         parts.append(
             "\n".join(["**Not judged**:", "", *(f"- {escape(one)}" for one in page.unjudged)])
         )
-    parts.append(_list_facts(page))
+    facts = dict(page.facts)
+    command = facts.pop("command", "")
+    told = ", ".join(f"{escape(name)} {escape(value)}" for name, value in facts.items())
+    parts.append("\n".join(filter(None, [told, f"Command: {quote(command)}" if command else ""])))
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -317,17 +306,11 @@ def _say_verdict(page: Page) -> str:
 
 
 def _list_steps(steps: Sequence[StepResult]) -> str:
-    rows = [
-        (
-            escape(one.name),
-            escape(one.official),
-            escape(one.strict),
-            quote(one.worst),
-            escape(one.difference),
-        )
-        for one in steps
-    ]
     heads = ("step", "official", "strict", "worst tensor (float64)", "relative difference")
+    rows = []
+    for one in steps:
+        name, official, strict = map(escape, (one.name, one.official, one.strict))
+        rows.append((name, official, strict, quote(one.worst), escape(one.difference)))
     return make_table(heads, rows) if rows else ""
 
 
@@ -376,18 +359,6 @@ def _list_curves(curves: Sequence[CurvePlot]) -> Iterator[str]:
             for step, ours, theirs in steps[::every]
         ]
         yield make_table(("step", f"{escape(curve.name)}, PyTorch", "Paddle", "difference"), rows)
-
-
-def _list_table(table: Table) -> str:
-    rows = [tuple(map(escape, row)) for row in table.rows[:_MOST]]
-    return f"**{escape(table.title)}**\n\n{make_table(tuple(map(escape, table.headers)), rows)}"
-
-
-def _list_facts(page: Page) -> str:
-    facts = dict(page.facts)
-    command = facts.pop("command", "")
-    told = ", ".join(f"{escape(name)} {escape(value)}" for name, value in facts.items())
-    return "\n".join(filter(None, [told, f"Command: {quote(command)}" if command else ""]))
 
 
 def make_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

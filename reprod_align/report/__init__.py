@@ -4,7 +4,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from reprod_align.base import Framework
 from reprod_align.base.difference import RELATIVE_TOLERANCE
@@ -173,8 +173,8 @@ class Report:
     details: Details = field(default_factory=Details)
     """every layer, weight and curve, for the web page and the table to paste"""
     called: list[str] = field(default_factory=list)
-    """where the place of a difference was sought: the modules with a counterpart that the port calls, none
-    that it calls more often than the reference does"""
+    """the modules among which the place of a difference was sought: they have a counterpart, and the port
+    calls them no more often than the reference does"""
     unpaired: list[str] = field(default_factory=list)
     """the outputs of the reference that none of the port's is held against"""
     reference: Framework = "torch"
@@ -188,18 +188,10 @@ class Report:
                     edit=one.edit and replace(one.edit, reference="paddle"))
             for one in self.findings
         ]  # fmt: skip
-        self.shares, self.pairs = (
-            list(map(_exchange, self.shares)),
-            {port: reference for reference, port in self.pairs.items()},
-        )
-        shown.layers, shown.weights = (
-            list(map(_exchange, shown.layers)),
-            list(map(_exchange, shown.weights)),
-        )
-        shown.settings, shown.curves = (
-            list(map(_exchange, shown.settings)),
-            list(map(_exchange, shown.curves)),
-        )
+        self.pairs = {port: reference for reference, port in self.pairs.items()}
+        self.shares = list(map(_exchange, self.shares))
+        for name in ("layers", "weights", "settings", "curves"):
+            setattr(shown, name, list(map(_exchange, getattr(shown, name))))
         shown.picture = shown.picture and _exchange(shown.picture)
 
     @property
@@ -216,12 +208,18 @@ class Report:
     def worst(self) -> Check | None:
         """The comparison with the largest relative difference, those against noise left out."""
         checks = [check for check in self.checks if check.noise is None]
-        return max(checks, key=lambda check: _rank(check.relative), default=None)
+        return max(
+            checks,
+            key=lambda one: math.inf if math.isnan(one.relative) else one.relative,
+            default=None,
+        )
 
     def summary(self) -> str:
         """Return the report as text: the verdict, a table of what was compared, the findings."""
         lines = [f"verdict: {self.verdict}", ""]
-        lines += [_show_row(check, self.passed) for check in self.checks]
+        for one in self.checks:
+            word = say_result(one, self.passed)
+            lines.append(f"  {one.stage:<9}  {one.what:<44}  {one.relative:8.1e}  {word}")
         if self.findings:
             lines += [
                 "",
@@ -244,12 +242,15 @@ class Report:
             return []
         rows = ["", f"  {'where the difference grows':<44}  introduced  inherited     total"]
         for share in self.list_telling_shares():
-            name = f"{share.torch_name or 'the model'}{_name_receiver(share)}"
-            grown = (
-                f"  {show_factor(share.amplification)}" if share.amplification >= AMPLIFIES else ""
-            )
+            name = share.torch_name or "the model"
+            # by its own name, where it has one there
+            receiver = share.handed_to.removeprefix(f"{share.paddle_name}.")
+            if receiver:
+                name = f"{name} -> {receiver}"
+            grown = share.amplification
+            factor = f"  {show_factor(grown)}" if grown >= AMPLIFIES else ""
             rows.append(f"  {name[-44:]:<44}  {share.introduced:10.1e}  {share.inherited:9.1e}  "
-                        f"{share.total:8.1e}{grown}")  # fmt: skip
+                        f"{share.total:8.1e}{factor}")  # fmt: skip
         return rows
 
     def list_telling_shares(self) -> list[ModuleShare]:
@@ -284,7 +285,10 @@ class Report:
             "passed": self.passed,
             "verdict": self.verdict,
             "reference": self.reference,
-            "findings": list(map(_make_plain, self.findings)),
+            "findings": [
+                {name: getattr(one, name) for name in _MADE} | to_plain(one)
+                for one in self.findings
+            ],
             "remarks": self.remarks,
             "not_judged": self.not_judged,
             "imprecise": self.imprecise,
@@ -297,6 +301,7 @@ class Report:
 
 
 T = TypeVar("T")
+_MADE = ("code", "title", "message", "fix")  # from a finding's fields
 _EXCHANGED = {"torch": "paddle", "paddle": "torch", "expected": "actual", "actual": "expected"}
 
 
@@ -310,19 +315,6 @@ def _exchange(noted: T) -> T:
     return replace(noted, **changes)  # type: ignore[type-var]
 
 
-def _make_plain(finding: Finding) -> dict[str, Any]:
-    """Return a finding with what is made from its fields: code, title, message and fix."""
-    made = {name: getattr(finding, name) for name in ("code", "title", "message", "fix")}
-    plain: dict[str, Any] = to_plain(finding)
-    return made | plain
-
-
-def _name_receiver(share: ModuleShare) -> str:
-    """Return to which module of the same code the values go, by its own name if it has one there."""
-    name = share.handed_to.removeprefix(f"{share.paddle_name}.")
-    return f" -> {name}" if name else ""
-
-
 def show_factor(factor: float) -> str:
     """Return how much larger something left than it came: "x12", and ">x10000" where it came as rounding."""
     return f"x{factor:.0f}" if factor < _MANY else f">x{_MANY}"
@@ -331,13 +323,3 @@ def show_factor(factor: float) -> str:
 def say_result(check: Check, faithful: bool) -> str:
     """Return a check's result in a word; in a faithful port only float32 inside the model differs."""
     return "ok" if check.passed else "float32" if faithful or check.float32 else DIFFERENT
-
-
-def _show_row(check: Check, faithful: bool) -> str:
-    """Return a check as a line."""
-    word = say_result(check, faithful)
-    return f"  {check.stage:<9}  {check.what:<44}  {check.relative:8.1e}  {word}"
-
-
-def _rank(relative: float) -> float:
-    return math.inf if math.isnan(relative) else relative

@@ -16,141 +16,90 @@ from reprod_align.base.text import count, pattern, shorten
 from reprod_align.errors import one_line
 
 FindingKind = Literal[
-    "module",
-    "own-code",
-    "mask",
-    "port-raises",
-    "outputs",
-    "outputs-exchanged",
-    "output-missing",
-    "output-value",
-    "axes-exchanged",
-    "nothing-finite",
-    "not-comparable",
-    "predictions-flip",
-    "float32-overflow",
-    "kept-state",
-    "running-statistics",
-    "weight",
-    "parameter-unpaired",
-    "parameter-tied",
-    "parameter-frozen",
-    "parameter-gradient",
-    "gradient",
-    "gradient-cut",
-    "input-gradient",
-    "loss",
-    "loss-gradient",
-    "learning-rate",
-    "optimizer-setting",
-    "update",
-    "training-loss",
-    "rank-reduction",
-    "rank-shard",
-    "rank-apart",
-    "rank-dropout",
-    "rank-data",
-]
+    "module", "own-code", "mask", "port-raises",
+    "outputs", "outputs-exchanged", "output-missing", "output-value", "axes-exchanged",
+    "nothing-finite", "not-comparable", "predictions-flip", "float32-overflow",
+    "kept-state", "running-statistics",
+    "weight", "parameter-unpaired", "parameter-tied", "parameter-frozen",
+    "parameter-gradient", "gradient", "gradient-cut", "input-gradient",
+    "loss", "loss-gradient", "learning-rate", "optimizer-setting", "update", "training-loss",
+    "rank-reduction", "rank-shard", "rank-apart", "rank-dropout", "rank-data",
+]  # fmt: skip
 
 KINDS: Final[Mapping[FindingKind, tuple[str, str]]] = {
-    "module": (
-        "A layer gets the reference's inputs and gives another output.",
-        "某一层的输入与参考模型相同，输出却不同",
-    ),
-    "own-code": (
-        "A module's children agree, and what its own code computes between them does not.",
-        "模块的子模块都一致，模块自身在它们之间的计算不一致",
-    ),
-    "mask": (
-        "A module's own code makes another mask, index, constant or input.",
-        "模块自身的代码产生了不同的掩码、索引、常量或输入",
-    ),
-    "port-raises": (
-        "The port raises an error where the reference runs.",
-        "参考模型能运行的地方，移植版报错",
-    ),
-    "outputs": (
-        "The outputs differ, and no single module makes the difference.",
-        "输出不同，但差异不是由某一个模块造成的",
-    ),
-    "outputs-exchanged": (
-        "An output is another one of the reference's.",
-        "某个输出对应的是参考模型的另一个输出",
-    ),
-    "output-missing": ("One side alone has an output.", "某个输出只有一边才有"),
-    "output-value": ("An output that is no tensor differs.", "某个不是张量的输出不同"),
-    "axes-exchanged": (
-        "An output holds the reference's numbers with its axes in another order.",
-        "某个输出的数值与参考模型相同，但轴的顺序不同",
-    ),
-    "nothing-finite": (
-        "No output holds a finite number on either side.",
-        "两边的输出中都没有有限的数",
-    ),
-    "not-comparable": ("No output can be compared.", "没有可以比较的输出"),
-    "predictions-flip": (
-        "A predicted class is another one although every number is within its tolerance.",
-        "每个数都在容差之内，预测的类别却变了",
-    ),
+    "module": ("A layer gets the reference's inputs and gives another output.",
+               "某一层的输入与参考模型相同，输出却不同"),
+    "own-code": ("A module's children agree, and what its own code computes between them does not.",
+                 "模块的子模块都一致，模块自身在它们之间的计算不一致"),
+    "mask": ("A module's own code makes another mask, index, constant or input.",
+             "模块自身的代码产生了不同的掩码、索引、常量或输入"),
+    "port-raises": ("The port raises an error where the reference runs.",
+                    "参考模型能运行的地方，移植版报错"),
+    "outputs": ("The outputs differ, and no single module makes the difference.",
+                "输出不同，但差异不是由某一个模块造成的"),
+    "outputs-exchanged": ("An output is another one of the reference's.",
+                          "某个输出对应的是参考模型的另一个输出"),
+    "output-missing": ("One side alone has an output.",
+                       "某个输出只有一边才有"),
+    "output-value": ("An output that is no tensor differs.",
+                     "某个不是张量的输出不同"),
+    "axes-exchanged": ("An output holds the reference's numbers with its axes in another order.",
+                       "某个输出的数值与参考模型相同，但轴的顺序不同"),
+    "nothing-finite": ("No output holds a finite number on either side.",
+                       "两边的输出中都没有有限的数"),
+    "not-comparable": ("No output can be compared.",
+                       "没有可以比较的输出"),
+    "predictions-flip": ("A predicted class is another one although every number is within its tolerance.",
+                         "每个数都在容差之内，预测的类别却变了"),
     "float32-overflow": (
         "In float32 the port overflows or gives NaN where the reference's float32 is finite.",
         "参考模型的 float32 结果有限，移植版在 float32 下却溢出或得到 NaN",
     ),
-    "kept-state": (
-        "What a model keeps from call to call differs.",
-        "模型在多次调用之间保存的状态不同",
-    ),
-    "running-statistics": (
-        "A running statistic differs after a step in train mode.",
-        "train 模式下走一步之后，滑动统计量不同",
-    ),
-    "weight": ("A weight is not the reference's.", "某个权重与参考模型的不同"),
-    "parameter-unpaired": (
-        "A parameter has no counterpart on the other side.",
-        "某个参数在另一边没有对应",
-    ),
-    "parameter-tied": (
-        "A parameter is tied to another on one side alone.",
-        "某个参数只在一边与另一个参数共享",
-    ),
-    "parameter-frozen": ("A parameter is trained on one side alone.", "某个参数只在一边参与训练"),
-    "parameter-gradient": (
-        "A parameter's gradient differs although all values at its module agree.",
-        "模块处的数值全部一致，某个参数的梯度却不同",
-    ),
-    "gradient": ("A backward pass gives another gradient.", "反向传播得到的梯度不同"),
-    "gradient-cut": ("A gradient flows on one side alone.", "梯度只在一边能传过去"),
-    "input-gradient": ("The gradient of an input differs.", "输入的梯度不同"),
-    "loss": ("The loss of the same outputs differs.", "输出相同，损失却不同"),
-    "loss-gradient": ("The gradient of the loss differs.", "损失的梯度不同"),
-    "learning-rate": ("A learning rate differs.", "学习率不同"),
-    "optimizer-setting": ("A setting of the optimizers differs.", "优化器的某项设置不同"),
-    "update": (
-        "The same gradients give another update of the weights.",
-        "梯度相同，权重的更新却不同",
-    ),
-    "training-loss": ("The losses of training steps differ.", "训练各步的损失不同"),
-    "rank-reduction": (
-        "A gradient is not reduced over the ranks as it should be.",
-        "梯度没有按应有的方式在各 rank 之间规约",
-    ),
-    "rank-shard": (
-        "A rank holds another part of a tensor than its own.",
-        "某个 rank 持有的不是它应有的那一份张量",
-    ),
-    "rank-apart": (
-        "Ranks hold different numbers where they should hold the same.",
-        "各 rank 应当相同的数值却不同",
-    ),
+    "kept-state": ("What a model keeps from call to call differs.",
+                   "模型在多次调用之间保存的状态不同"),
+    "running-statistics": ("A running statistic differs after a step in train mode.",
+                           "train 模式下走一步之后，滑动统计量不同"),
+    "weight": ("A weight is not the reference's.",
+               "某个权重与参考模型的不同"),
+    "parameter-unpaired": ("A parameter has no counterpart on the other side.",
+                           "某个参数在另一边没有对应"),
+    "parameter-tied": ("A parameter is tied to another on one side alone.",
+                       "某个参数只在一边与另一个参数共享"),
+    "parameter-frozen": ("A parameter is trained on one side alone.",
+                         "某个参数只在一边参与训练"),
+    "parameter-gradient": ("A parameter's gradient differs although all values at its module agree.",
+                           "模块处的数值全部一致，某个参数的梯度却不同"),
+    "gradient": ("A backward pass gives another gradient.",
+                 "反向传播得到的梯度不同"),
+    "gradient-cut": ("A gradient flows on one side alone.",
+                     "梯度只在一边能传过去"),
+    "input-gradient": ("The gradient of an input differs.",
+                       "输入的梯度不同"),
+    "loss": ("The loss of the same outputs differs.",
+             "输出相同，损失却不同"),
+    "loss-gradient": ("The gradient of the loss differs.",
+                      "损失的梯度不同"),
+    "learning-rate": ("A learning rate differs.",
+                      "学习率不同"),
+    "optimizer-setting": ("A setting of the optimizers differs.",
+                          "优化器的某项设置不同"),
+    "update": ("The same gradients give another update of the weights.",
+               "梯度相同，权重的更新却不同"),
+    "training-loss": ("The losses of training steps differ.",
+                      "训练各步的损失不同"),
+    "rank-reduction": ("A gradient is not reduced over the ranks as it should be.",
+                       "梯度没有按应有的方式在各 rank 之间规约"),
+    "rank-shard": ("A rank holds another part of a tensor than its own.",
+                   "某个 rank 持有的不是它应有的那一份张量"),
+    "rank-apart": ("Ranks hold different numbers where they should hold the same.",
+                   "各 rank 应当相同的数值却不同"),
     "rank-dropout": (
         "Ranks draw the same random numbers for different parts, or different ones for the same.",
         "各 rank 对不同部分抽了相同的随机数，或对同一部分抽了不同的随机数",
     ),
-    "rank-data": (
-        "A replica sees other examples than it should.",
-        "某个副本看到的不是它应有的样本",
-    ),
-}
+    "rank-data": ("A replica sees other examples than it should.",
+                  "某个副本看到的不是它应有的样本"),
+}  # fmt: skip
 """each kind in one sentence, in English and in Chinese"""
 assert set(KINDS) == set(get_args(FindingKind))
 
@@ -309,14 +258,10 @@ def list_finding(finding: Finding) -> list[str]:
         lines.append(f"{margin[1:]}--> {place}")
     if number:
         lines.append(f"{number} |  {code}")
-        if stop > start and not _is_all(code, start, stop):
+        is_all = not start and code[stop:].lstrip()[:1] in ("", "#")  # but for a comment
+        if stop > start and not is_all:
             lines.append(f"{margin}|  {' ' * start}{'^' * (stop - start)}")
     return lines + [f"{margin}= {name}: {text}" for name, text in describe_finding(finding)]
-
-
-def _is_all(code: str, start: int, stop: int) -> bool:
-    """Tell whether a part of a line is all of it but for a comment."""
-    return not start and code[stop:].lstrip()[:1] in ("", "#")
 
 
 def describe_finding(finding: Finding) -> Iterator[tuple[str, str]]:
@@ -346,13 +291,12 @@ def group_findings(findings: Sequence[Finding]) -> list[Finding]:
     groups: dict[object, list[Finding]] = {}
     for finding in findings:
         groups.setdefault(_find_cause(finding), []).append(finding)
-    return [_join(group) for group in groups.values()]
-
-
-def _join(group: Sequence[Finding]) -> Finding:
-    first = group[0]
-    places = dict.fromkeys(place for one in group for place in (one.place, *one.places))
-    return replace(first, places=tuple(place for place in places if place != first.place))
+    joined = []
+    for first, *others in groups.values():
+        places = [*first.places, *(place for one in others for place in (one.place, *one.places))]
+        kept = dict.fromkeys(place for place in places if place != first.place)
+        joined.append(replace(first, places=tuple(kept)))
+    return joined
 
 
 def _find_cause(finding: Finding) -> object:

@@ -102,9 +102,12 @@ def make_steps_page(
     else:
         page = Page(name, "", True, layers=collect_layers(results), limit=RELATIVE_TOLERANCE)
         page.facts = describe_run()
-    page.passed = bool(steps) and all(step.state == "passed" for step in steps)
+    failed, every = [one for one in steps if one.state != "passed"], count(len(steps), "comparison")
+    page.sentence = f"all {every} passed"
+    if failed:
+        page.sentence = f"{len(failed)} of {every} did not pass, the first is {failed[0].name}"
+    page.passed, page.steps = bool(steps) and not failed, steps
     page.verdict = "passed" if page.passed else "failed"
-    page.steps, page.sentence = steps, _say_verdict(steps)
     page.diagnostics = [*page.diagnostics, *_list_failures(results)]
     page.curves = [*_collect_curves(results), *curves]
     page.tables = [_list_values(results), _list_keys(results), *page.tables]
@@ -130,27 +133,18 @@ def describe_step(name: str, result: GateResult | None, seconds: str = "") -> St
     return StepResult(name, state, official, strict, str(worst.get("key", "")), shown, seconds)
 
 
-def _say_verdict(steps: Sequence[StepResult]) -> str:
-    failed = [step for step in steps if step.state != "passed"]
-    if not failed:
-        return f"all {count(len(steps), 'comparison')} passed"
-    return f"{len(failed)} of {count(len(steps), 'comparison')} did not pass, the first is {failed[0].name}"
-
-
 def _list_failures(results: Mapping[str, GateResult]) -> Iterator[Diagnostic]:
     """Yield the first difference of each gate that failed."""
     for name, result in results.items():
         if not result["passed"]:
             compared = result["strict"] or {"keys": []}
             keys = [one for kind, _ in _PRECISIONS for one in (result[kind] or compared)["keys"]]
-            first = next((one["key"] for one in keys if not one["passed"]), "")
-            yield Diagnostic(
-                name, str(first) or "the records", str(result["reason"]), module=str(first)
-            )
+            first = next((str(one["key"]) for one in keys if not one["passed"]), "")
+            yield Diagnostic(name, first or "the records", str(result["reason"]), module=first)
 
 
-def _read_keys(result: GateResult, kind: str) -> list[Mapping[str, Any]]:
-    return [] if result[kind] is None else list(result[kind]["keys"])
+def _read_keys(result: GateResult | None, kind: str) -> list[Mapping[str, Any]]:
+    return [] if result is None or result[kind] is None else list(result[kind]["keys"])
 
 
 def _measure(key: Mapping[str, Any]) -> Figures | None:
@@ -167,30 +161,24 @@ def collect_layers(results: Mapping[str, GateResult]) -> list[Layer]:
     """Return the layers of the forward record in call order, with the first step's gradients."""
     layers: dict[str, Layer] = {}
     for kind, precision in _PRECISIONS[::-1]:
-        for key in _read_keys(results.get("forward", {"official": None, "strict": None}), kind):
+        for key in _read_keys(results.get("forward"), kind):
             figures = _measure(key)
             if figures is not None:
                 layer = layers.setdefault(key["key"], Layer(key["key"], key["key"]))
                 setattr(layer, "forward" if precision == "float64" else "rounded", figures)
                 layer.failed |= not key["passed"]
-    for key in _read_keys(results.get("bp_align", {"strict": None}), "strict"):
+    for key in _read_keys(results.get("bp_align"), "strict"):
         found = _GRADIENT.fullmatch(key["key"])
         if found and found[1] == "0" and (figures := _measure(key)) is not None:
-            _add_gradient(layers, parent(found[2]), figures)
+            module = parent(found[2])
+            layers.setdefault(module, Layer(module, module)).keep_worse("backward", figures)
     return list(layers.values())
-
-
-def _add_gradient(layers: dict[str, Layer], module: str, figures: Figures) -> None:
-    """Give a module, or a new one, the worst of its parameters' gradients."""
-    layer = layers.setdefault(module, Layer(module, module))
-    if layer.backward is None or not layer.backward.relative >= figures.relative:
-        layer.backward = figures
 
 
 def _collect_curves(results: Mapping[str, GateResult]) -> list[CurvePlot]:
     """Return the numbers that Step 4 records for each iteration."""
     points: dict[str, list[tuple[int, float, float]]] = {}
-    for key in _read_keys(results.get("bp_align", {"strict": None}), "strict"):
+    for key in _read_keys(results.get("bp_align"), "strict"):
         found = _NUMBERED.fullmatch(key["key"])
         if found and _is_number(key):
             pair = float(key["expected_value"]), float(key["actual_value"])
@@ -226,23 +214,21 @@ def _list_values(results: Mapping[str, GateResult]) -> Table:
 
 def _list_keys(results: Mapping[str, GateResult]) -> Table:
     """Return every tensor with its mean and largest difference in both precisions; failures first."""
-    rows = [row for name, result in results.items() for row in _show_keys(name, result)]
+    rows: list[tuple[bool, tuple[str, ...]]] = []
+    for name, result in results.items():
+        strict, official = ({key["key"]: key for key in _read_keys(result, kind)}
+                            for kind in ("strict", "official"))  # fmt: skip
+        for key in dict.fromkeys((*strict, *official)):
+            both = strict.get(key), official.get(key)
+            figures = [None if found is None else _measure(found) for found in both]
+            cells = [cell for one in figures for cell in show_cells(one)]
+            reasons = [str(found["reason"]) for found in both if found and not found["passed"]]
+            rows.append((not reasons, (name, key, *cells, reasons[0] if reasons else "ok")))
     rows.sort(key=lambda row: row[0])
     failed = frozenset(at for at, (passed, _) in enumerate(rows) if not passed)
-    figures = (f"{which} ({kind})" for kind in ("float64", "float32") for which in ("mean", "max"))
-    headers = ("stage", "tensor", *figures, "result")
+    numbers = (f"{which} ({kind})" for kind in ("float64", "float32") for which in ("mean", "max"))
+    headers = ("stage", "tensor", *numbers, "result")
     return Table("Tensors", headers, [row for _, row in rows], failed)
-
-
-def _show_keys(name: str, result: GateResult) -> Iterator[tuple[bool, tuple[str, ...]]]:
-    official = {key["key"]: key for key in _read_keys(result, "official")}
-    strict = {key["key"]: key for key in _read_keys(result, "strict")}
-    for key in dict.fromkeys((*strict, *official)):
-        both = [found for found in (strict.get(key), official.get(key)) if found is not None]
-        failed = [found for found in both if not found["passed"]]
-        cells = [cell for found in (strict.get(key), official.get(key))
-                 for cell in show_cells(None if found is None else _measure(found))]  # fmt: skip
-        yield not failed, (name, key, *cells, failed[0]["reason"] if failed else "ok")
 
 
 def _list_cases(

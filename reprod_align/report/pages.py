@@ -25,7 +25,7 @@ from reprod_align.page import (
     Table,
     describe_run,
 )
-from reprod_align.report import DIFFERENT, Check, Details, ModuleShare, Report, say_result
+from reprod_align.report import DIFFERENT, Check, Details, Report, say_result
 from reprod_align.report.finding import ColumnSpan, Finding, Suggestion, describe_finding
 from reprod_align.traces.diff import TraceDiff
 
@@ -111,7 +111,9 @@ def collect_layers(report: Report) -> list[Layer]:
     layers = {layer.torch_name: layer for layer in report.details.layers}
     for share in report.shares:
         layer = layers.setdefault(share.torch_name, Layer(share.torch_name, share.paddle_name))
-        _add_share(layer, share)
+        layer.introduced = _take_larger(layer.introduced, share.introduced)
+        if not share.handed_to:  # what its own code passes on counts as its own
+            layer.inherited = _take_larger(layer.inherited, share.inherited)
     for finding in report.findings:
         name = finding.torch_name
         while name and name not in layers:  # a parameter: its module
@@ -126,13 +128,6 @@ def show_case(check: Check, report: Report) -> JUnitCase:
     passed = say_result(check, report.passed) != DIFFERENT
     text = f"relative difference {check.relative:.1e}"
     return JUnitCase(check.stage, check.what, passed, text, consequence=bool(report.findings))
-
-
-def _add_share(layer: Layer, share: ModuleShare) -> None:
-    """Give a layer the worst of its calls' shares; what its own code passes on counts as its own."""
-    layer.introduced = _take_larger(layer.introduced, share.introduced)
-    if not share.handed_to:
-        layer.inherited = _take_larger(layer.inherited, share.inherited)
 
 
 def _take_larger(known: float | None, other: float) -> float:
@@ -224,10 +219,8 @@ def _collect_layers(result: TraceDiff) -> list[Layer]:
         if row.phase != "output" and row.phase not in _BACKWARD:
             continue
         layer = layers.setdefault(row.module, Layer(row.module, row.module))
-        which = "forward" if row.phase == "output" else "backward"
-        known, found = getattr(layer, which), Figures(math.nan, math.nan, row.relative)
-        if known is None or not known.relative >= found.relative:
-            setattr(layer, which, found)
+        found = Figures(math.nan, math.nan, row.relative)
+        layer.keep_worse("forward" if row.phase == "output" else "backward", found)
         layer.calls = max(layer.calls, row.call + 1)
         layer.failed |= row is result.first
     return list(layers.values())
@@ -255,26 +248,18 @@ def render_sarif(report: Report, pair: Path) -> str:
     """
     from reprod_align import __version__
 
-    of_codes = {finding.code: finding for finding in report.findings}
-    driver = {
-        "name": "reprod-align",
-        "version": __version__,
-        "rules": list(map(_describe_rule, of_codes.values())),
-    }
+    rules: dict[str, dict[str, Any]] = {}
+    for one in report.findings:
+        rules[one.code] = {"id": one.code, "shortDescription": {"text": one.rule[0]}}
+        if one.entries:  # of the table of APIs, which shows more
+            rules[one.code]["help"] = {"text": f"reprod-align api {one.code}"}
+    driver = {"name": "reprod-align", "version": __version__, "rules": list(rules.values())}
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "results": [_describe_result(finding, pair) for finding in report.findings],
     }
     return as_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}) + "\n"
-
-
-def _describe_rule(finding: Finding) -> dict[str, Any]:
-    """Return what its code means: in words, and for an entry of the table of APIs what shows it."""
-    rule: dict[str, Any] = {"id": finding.code, "shortDescription": {"text": finding.rule[0]}}
-    if finding.entries:
-        rule["help"] = {"text": f"reprod-align api {finding.code}"}
-    return rule
 
 
 def _describe_result(finding: Finding, pair: Path) -> dict[str, Any]:
