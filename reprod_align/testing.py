@@ -57,8 +57,8 @@ def _judge(folder: Path, pair: Any, arguments: Any, settings: Any) -> "tuple[str
 
 def _judge_file(path: Path, memory: int | None = None) -> "Report":
     """Return the report on a pair's file, what its code raises as a ReprodError with its line."""
-    from reprod_align.commands import run_user_code
     from reprod_align.commands.pair import judge_file
+    from reprod_align.pair.file import run_user_code
 
     with run_user_code(path):
         return judge_file(path, memory)

@@ -15,8 +15,8 @@ from argparse import (
     Namespace,
     RawDescriptionHelpFormatter,
 )
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -80,19 +80,15 @@ def build_parser(names: Sequence[str]) -> ArgumentParser:
             command.description = module.__doc__
             command.set_defaults(run=module.run)
             module.add_arguments(command)
-            _add_printing(command)
+            command.add_argument(
+                "--quiet", action="store_true", help="print errors alone, and what --json or "
+                "--markdown ask for: the exit code tells the rest",
+            )  # fmt: skip
+            command.add_argument(
+                "--no-color", action="store_true",
+                help="on a terminal: no colour; as NO_COLOR=1 does",
+            )  # fmt: skip
     return parser
-
-
-def _add_printing(command: ArgumentParser) -> None:
-    """Declare how every command prints."""
-    command.add_argument(
-        "--quiet", action="store_true",
-        help="print errors alone, and what --json or --markdown ask for: the exit code tells the rest",
-    )  # fmt: skip
-    command.add_argument(
-        "--no-color", action="store_true", help="on a terminal: no colour; as NO_COLOR=1 does"
-    )
 
 
 def _list_importable() -> list[str]:
@@ -157,7 +153,7 @@ def add_python_arguments(parser: ArgumentParser) -> None:
 
 
 def add_worker_arguments(parser: ArgumentParser, what: str) -> None:
-    """Declare who does what is independent; what: that, in the plural. `Workers` takes both."""
+    """Declare the processes and the cluster that judge `what`, a plural; `Workers` takes both."""
     parser.add_argument("--jobs", type=int, default=1, metavar="N",
                         help=f"processes that judge {what}, here (1)")  # fmt: skip
     parser.add_argument("--cluster", default="", metavar="tcp://HOST:8786",
@@ -202,21 +198,6 @@ def read_seconds(text: str) -> float:
     if not 0 < seconds < 1e6:
         raise ArgumentTypeError(f"expected a number of seconds, got {text[:30]!r}")
     return seconds
-
-
-@contextmanager
-def run_user_code(path: Path) -> Iterator[None]:
-    """Keep stdout for the result alone; whatever the file's code raises becomes a ReprodError."""
-    quieten()
-    with without_warnings(), redirect_stdout(sys.stderr):
-        try:
-            yield
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # SystemExit too: the file's exit code must not become ours
-            from reprod_align.pair.file import explain_error
-
-            raise explain_error(error, path) from error
 
 
 def print_result(result: Printable, as_json: bool) -> None:

@@ -31,8 +31,14 @@ def run(options: Namespace) -> int:
     if options.name and (options.search or options.write):
         raise ReprodError("api: give a name, --search or --write, only one of them")
     if options.write:
-        return _write(options.write)
-    return _show(options) if options.name else _list(options)
+        print(f"{len(pages.write_pages(options.write))} files written to {options.write}")
+        return 0
+    if options.name:
+        return _show(options)
+    found = api.search_entries(options.search) if options.search else list(api.list_entries())
+    if not found:
+        raise ReprodError(f"no entry contains {options.search!r}: `reprod-align api` lists all")
+    return _print_list(options, found)
 
 
 def _show(options: Namespace) -> int:
@@ -57,22 +63,9 @@ def _show(options: Namespace) -> int:
     return pages.choose_exit_code(outcome)
 
 
-def _list(options: Namespace) -> int:
-    found = api.search_entries(options.search) if options.search else list(api.list_entries())
-    if not found:
-        raise ReprodError(f"no entry contains {options.search!r}: `reprod-align api` lists all")
-    return _print_list(options, found)
-
-
 def _print_list(options: Namespace, found: Sequence[Entry]) -> int:
     if options.json:
         print(as_json([pages.as_data(entry) for entry in found], ensure_ascii=False))
     else:
         print(pages.as_list(found))
-    return 0
-
-
-def _write(folder: Path) -> int:
-    names = pages.write_pages(folder)
-    print(f"{len(names)} files written to {folder}")
     return 0

@@ -33,14 +33,13 @@ from reprod_align.commands import (
     add_python_arguments,
     print_result,
     read_size,
-    run_user_code,
 )
 from reprod_align.conversion import SHARD_SIZE, Conversion, ConversionResult, convert, verify
 from reprod_align.conversion.weight_map import ModelPair, WeightMap, read_map, write_map
 from reprod_align.errors import ReprodError
 from reprod_align.model import check_inputs
 from reprod_align.pair import paddle_side, torch_side
-from reprod_align.pair.file import PairFile, call_named, open_file
+from reprod_align.pair.file import PairFile, call_named, open_file, run_user_code
 from reprod_align.pair.remote import start_sides
 from reprod_align.parallel.checkpoints import convert_parallel
 from reprod_align.weights import locate
@@ -51,12 +50,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("source", type=locate, metavar="SRC")
     add("target", type=Path, metavar="DST")
-    add(
-        "--pair",
-        type=Path,
-        metavar="FILE.py",
-        help="defines torch_model(), paddle_model(), inputs()",
-    )
+    add("--pair", type=Path, metavar="FILE.py",
+        help="defines torch_model(), paddle_model(), inputs()")  # fmt: skip
     for name, title in (("torch", "the PyTorch model"), ("paddle", "the Paddle model"),
                         ("inputs", "a dict or tuple of arrays")):  # fmt: skip
         add(f"--{name}", metavar="MODULE:CALL", help=f"makes {title}, in place of --pair")
@@ -64,22 +59,15 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--parallel", metavar="RANKS", help="ranks of the port: tp=2; one side is rank files")
     add("--map", type=Path, metavar="FILE", help="use this map in place of the models' own")
     add("--save-map", type=Path, metavar="FILE", help="write the map")
-    add(
-        "--select",
-        default="",
-        metavar="NAME",
-        help="which state dict or prefix of SRC: ema, model.module",
-    )
+    add("--select", default="", metavar="NAME",
+        help="which state dict or prefix of SRC: ema, model.module")  # fmt: skip
     add("--from", dest="framework", choices=("torch", "paddle"), default="",
         help="whose weights SRC holds, where a .safetensors file does not tell")  # fmt: skip
     add("--shard-size", type=partial(read_size, unit=1000), default=SHARD_SIZE, metavar="N",
         help="bytes of a shard at most: 500M, 5G (default 5G)")  # fmt: skip
     add("--dry-run", action="store_true", help="show the rows and the faults, write nothing")
-    add(
-        "--verify",
-        action="store_true",
-        help="compare DST, converted before, with SRC; write nothing",
-    )
+    add("--verify", action="store_true",
+        help="compare DST, converted before, with SRC; write nothing")  # fmt: skip
     add("--no-check", action="store_true", help="do not run the models: if they can't be built")
     add_json_argument(parser)
 
@@ -100,14 +88,11 @@ def run(options: Namespace) -> int:
     work = verify if options.verify else convert
     with run_user_code(options.pair or Path(str(options.source))):
         tell("making the models")
-        try:
-            if options.parallel:
-                outcome = _convert_parallel(options, order, given)
-            else:
-                with _make_pair(options) as pair:
-                    outcome = work(order, pair, given)
-        finally:
-            tell("")
+        if options.parallel:
+            outcome = _convert_parallel(options, order, given)
+        else:
+            with _make_pair(options) as pair:
+                outcome = work(order, pair, given)
     if options.save_map and outcome.map:
         write_map(options.save_map, outcome.map)
     print_result(outcome, options.json)

@@ -81,7 +81,17 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace) -> int:
     """Print the comparison, draw and explain it where asked; return its exit code."""
     require_outputs(options, PAGE_OR_PICTURE)  # before the logs are read, which may take long
-    report = _compare(options)
+    report = compare_curves(
+        options.reference,
+        options.other,
+        options.twin,
+        name_map=read_name_map(options.name_map) if options.name_map else None,
+        only=options.curve,
+        offset=options.offset,
+        multiple=options.multiple,
+        tolerance=options.tolerance,
+        float64=options.float64,
+    )
     if not (options.json or options.markdown):
         print(report.summary(), flush=True)  # before the explanation, which may fail
     try:
@@ -96,20 +106,6 @@ def run(options: Namespace) -> int:
         print(f"\n{explanation.text()}")
     write_outputs(options, partial(make_page, report, explanation))
     return report.exit_code
-
-
-def _compare(options: Namespace) -> CurveReport:
-    return compare_curves(
-        options.reference,
-        options.other,
-        options.twin,
-        name_map=read_name_map(options.name_map) if options.name_map else None,
-        only=options.curve,
-        offset=options.offset,
-        multiple=options.multiple,
-        tolerance=options.tolerance,
-        float64=options.float64,
-    )
 
 
 def _explain(options: Namespace, report: CurveReport) -> Explanation | None:

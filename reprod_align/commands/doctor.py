@@ -203,15 +203,13 @@ def run(options: Namespace) -> int:
         tell(f"examining: {probe.name}")
         finding = examine(probe)
         tell("")
-        print(join_lines(_describe(finding, width)), flush=True)
+        name, found = probe.name.ljust(width), one_line(finding.found)
+        if finding.absent:
+            lines = [f"absent  {name}  {found}: {probe.remedy}"]
+        elif finding.healthy:
+            lines = [f"ok      {name}  {found}"]
+        else:
+            lines = [f"FAILED  {name}  {found}", f"        {' ' * width}  remedy: {probe.remedy}"]
+        print(join_lines(lines), flush=True)
         healthy = healthy and finding.healthy
     return 0 if healthy else 1
-
-
-def _describe(finding: Examined, width: int) -> list[str]:
-    name, found = finding.probe.name.ljust(width), one_line(finding.found)
-    if finding.absent:
-        return [f"absent  {name}  {found}: {finding.probe.remedy}"]
-    if finding.healthy:
-        return [f"ok      {name}  {found}"]
-    return [f"FAILED  {name}  {found}", f"        {' ' * width}  remedy: {finding.probe.remedy}"]

@@ -15,13 +15,12 @@ import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from reprod_align.base.console import tell
 from reprod_align.base.files import whole_file
-from reprod_align.commands import add_file_argument, add_json_argument, print_result, run_user_code
+from reprod_align.commands import add_file_argument, add_json_argument, print_result
 from reprod_align.errors import ReprodError
 from reprod_align.mending.mend import mend_port
 from reprod_align.mending.result import Mended
-from reprod_align.pair.file import PairFile, open_file
+from reprod_align.pair.file import PairFile, open_file, run_user_code
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -38,26 +37,18 @@ def run(options: Namespace) -> int:
     """Print the edits; return 0 if the port is faithful with them, 1 if not."""
     if options.output is not None and not options.output.resolve().parent.is_dir():
         raise ReprodError(f"{options.output}: its folder does not exist")
-    mended = _mend(options.file)
+    with run_user_code(options.file), open_file(options.file, PairFile) as file:
+        mended = mend_port(
+            file.pair(),
+            lambda: file.side("paddle"),
+            lambda: (file.side("torch"), file.inputs()),
+        )
     print_result(mended, options.json)
     if options.output is not None:
         _write(options.output, mended.patch)
     if options.apply:
         _apply(mended)
     return 0 if mended.passed else 1
-
-
-def _mend(path: Path) -> Mended:
-    with run_user_code(path):
-        try:
-            with open_file(path, PairFile) as file:
-                return mend_port(
-                    file.pair(),
-                    lambda: file.side("paddle"),
-                    lambda: (file.side("torch"), file.inputs()),
-                )
-        finally:
-            tell("")
 
 
 def _apply(mended: Mended) -> None:

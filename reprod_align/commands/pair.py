@@ -57,7 +57,6 @@ from reprod_align.commands import (
     add_worker_arguments,
     print_result,
     read_size,
-    run_user_code,
 )
 from reprod_align.errors import ReprodError
 from reprod_align.page.outputs import (
@@ -67,7 +66,7 @@ from reprod_align.page.outputs import (
     write_outputs,
 )
 from reprod_align.pair import PairSpec, announce_work, order_pair
-from reprod_align.pair.file import PairFile, open_file
+from reprod_align.pair.file import PairFile, open_file, run_user_code
 from reprod_align.pair.remote import start_sides
 from reprod_align.parallel.align import align_parallel
 from reprod_align.report import Report
@@ -82,17 +81,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Declare the command's arguments."""
     add_file_argument(parser)
     add_output_arguments(parser)
-    parser.add_argument(
-        "--reference",
-        choices=list(FRAMEWORKS),
-        help="whose model is right (torch); the other one is judged",
-    )
-    parser.add_argument(
-        "--memory",
-        type=read_size,
-        metavar="SIZE",
-        help="memory to take, as 8G; then files are used",
-    )
+    parser.add_argument("--reference", choices=list(FRAMEWORKS),
+                        help="whose model is right (torch); the other one is judged")  # fmt: skip
+    parser.add_argument("--memory", type=read_size, metavar="SIZE",
+                        help="memory to take, as 8G; then files are used")  # fmt: skip
     parser.add_argument("--sections", type=int, nargs="?", const=SECTION_SIZE, metavar="PARAMETERS",
                         help=f"one section at a time, of so many parameters ({SECTION_SIZE:,})")  # fmt: skip
     parser.add_argument(
@@ -129,23 +121,23 @@ def judge_pair(options: Namespace) -> Report:
     """Return the report on the pair in the file. Raises ReprodError if it cannot be judged."""
     with run_user_code(options.file):
         tell("making the models")
-        try:
-            if options.reference and (options.parallel or options.sections):
-                raise ReprodError("--reference goes with neither --sections nor --parallel")
-            if options.parallel is not None:
-                return _judge_parallel(options)
-            if options.sections is not None:
-                return _judge_sections(options)
-            if options.jobs != 1 or options.cluster:
+        if options.reference and (options.parallel or options.sections):
+            raise ReprodError("--reference goes with neither --sections nor --parallel")
+        if options.parallel is not None:
+            if options.sections is not None or options.torch_python or options.memory:
                 raise ReprodError(
-                    "--jobs and --cluster go with --sections: its sections are the tasks"
+                    "--parallel goes with neither --sections, --torch-python nor --memory"
                 )
-            if options.torch_python or options.paddle_python:
-                pythons = options.torch_python, options.paddle_python
-                return _judge_apart(options.file, *pythons, options.memory, options.reference)
-            return judge_file(options.file, options.memory, options.reference)
-        finally:
-            tell("")
+            ranks = options.parallel, options.time_limit, options.logs, options.paddle_python
+            return align_parallel(options.file, *ranks)
+        if options.sections is not None:
+            return _judge_sections(options)
+        if options.jobs != 1 or options.cluster:
+            raise ReprodError("--jobs and --cluster go with --sections: its sections are the tasks")
+        if options.torch_python or options.paddle_python:
+            pythons = options.torch_python, options.paddle_python
+            return _judge_apart(options.file, *pythons, options.memory, options.reference)
+        return judge_file(options.file, options.memory, options.reference)
 
 
 def judge_file(path: Path, memory: int | None = None, reference: Framework | None = None) -> Report:
@@ -198,15 +190,6 @@ def _open_sections(path: Path, size: int, memory: int | None) -> Iterator[Reques
             remarks=file.remarks(),
             **settings,
         )
-
-
-def _judge_parallel(options: Namespace) -> Report:
-    """Compare with the port on several ranks."""
-    if options.sections is not None or options.torch_python or options.memory:
-        raise ReprodError("--parallel goes with neither --sections, --torch-python nor --memory")
-    return align_parallel(
-        options.file, options.parallel, options.time_limit, options.logs, options.paddle_python
-    )
 
 
 def _judge_apart(

@@ -25,10 +25,9 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from reprod_align.base.console import tell
-from reprod_align.commands import add_json_argument, print_result, run_user_code
+from reprod_align.commands import add_json_argument, print_result
 from reprod_align.errors import ReprodError
-from reprod_align.pair.file import call_named
+from reprod_align.pair.file import call_named, run_user_code
 from reprod_align.pair.remote import describe_code
 from reprod_align.porting.attempt import is_guarded, run_guarded
 from reprod_align.porting.port import judge_source, port
@@ -66,19 +65,16 @@ def run(options: Namespace) -> int:
     if options.proxy == (options.out is not None):
         raise ReprodError("give -o OUT for a port, or --proxy to try the source as it is")
     with run_user_code(options.source):
-        try:
-            source = open_source(options.source, options.torch)
-            if options.train:
-                source = replace(source, script=Script(options.train, options.train_args))
-            _require_defaults(options, source)
-            inputs = call_named(options.inputs or f"{source.name}:inputs()")
-            result: PortResult | Report
-            if options.proxy:
-                result = judge_source(source, inputs)
-            else:
-                result = port(source, inputs, options.out, options.style)
-        finally:
-            tell("")
+        source = open_source(options.source, options.torch)
+        if options.train:
+            source = replace(source, script=Script(options.train, options.train_args))
+        _require_defaults(options, source)
+        inputs = call_named(options.inputs or f"{source.name}:inputs()")
+        result: PortResult | Report
+        if options.proxy:
+            result = judge_source(source, inputs)
+        else:
+            result = port(source, inputs, options.out, options.style)
     print_result(result, options.json)
     return 0 if result.passed else 1
 

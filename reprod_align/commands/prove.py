@@ -26,26 +26,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Declare the command's arguments."""
     add = parser.add_argument
     add("contracts", type=Path, nargs="+", metavar="CONTRACT.toml")
-    add(
-        "--port",
-        type=Path,
-        metavar="FOLDER",
-        help="where the port's files lie (default: as it says)",
-    )
+    add("--port", type=Path, metavar="FOLDER",
+        help="where the port's files lie (default: as it says)")  # fmt: skip
     add("--digest", type=_read_digest, metavar="SHA256", help="of the contract, as agreed on")
-    add(
-        "--seed",
-        type=int,
-        metavar="N",
-        help="of the batches, to repeat a proof (default: drawn now)",
-    )
+    add("--seed", type=int, metavar="N",
+        help="of the batches, to repeat a proof (default: drawn now)")  # fmt: skip
     add("--certificate", type=Path, metavar="PATH.json", help="write the certificate")
-    add(
-        "--check",
-        type=Path,
-        metavar="PATH.json",
-        help="repeat the proof of a certificate, and compare",
-    )
+    add("--check", type=Path, metavar="PATH.json",
+        help="repeat the proof of a certificate, and compare")  # fmt: skip
     add_json_argument(parser, "certificate")
     add("--markdown", action="store_true", help="print the table for a pull request")
     add_python_arguments(parser)

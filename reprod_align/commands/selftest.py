@@ -16,9 +16,8 @@ from reprod_align.commands import (
     add_json_argument,
     add_parallel_arguments,
     print_result,
-    run_user_code,
 )
-from reprod_align.pair.file import PairFile, open_file
+from reprod_align.pair.file import PairFile, open_file, run_user_code
 
 if TYPE_CHECKING:  # it imports Paddle, which must be quietened first
     from reprod_align.selftest import SelfTest

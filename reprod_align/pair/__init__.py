@@ -25,8 +25,6 @@ from reprod_align.model.side import Inputs, Side, check_inputs
 
 import numpy as np
 
-_TORCH_SIDE = "reprod_align.backends.torch.side"
-
 
 def torch_side(
     model: Any,
@@ -55,23 +53,15 @@ def paddle_side(
     from reprod_align.backends.paddle.private import is_torch_replaced
     from reprod_align.backends.paddle.random import shared_random
 
-    if is_torch_replaced():
-        _refuse_stand_in()
-    _check("paddle_model", model, side, "paddle.nn.Layer")
-    return LocalSide(side, settings, shared_random, model, loss, optimizer, scheduler)
-
-
-def _refuse_stand_in() -> None:
-    """Raise ReprodError where PyTorch's side is here, and `import torch` gives Paddle's stand-in.
-
-    The two can't share a process: whichever module is imported later has the other framework.
-    """
-    if _TORCH_SIDE in sys.modules:
+    # whichever module is imported later has the other framework
+    if is_torch_replaced() and "reprod_align.backends.torch.side" in sys.modules:
         raise ReprodError(
             "paddle.enable_compat() makes `import torch` import Paddle, and this process holds the "
             "PyTorch model too: write a pair file, and give each model a process of its own with "
             f"reprod-align pair FILE.py --paddle-python {sys.executable}"
         )
+    _check("paddle_model", model, side, "paddle.nn.Layer")
+    return LocalSide(side, settings, shared_random, model, loss, optimizer, scheduler)
 
 
 def _check(name: str, model: Any, framework: ModuleType, wanted: str) -> None:
@@ -91,29 +81,31 @@ def announce_work(side: Any) -> Side:
     return cast(Side, _Announcing(side))
 
 
+_WORK: Final[Mapping[str, Callable[..., str]]] = {
+    "describe": lambda: "weights and settings",
+    "run": lambda inputs, training, *rest, **options: (
+        f"forward and backward, {'train' if training else 'eval'} mode"
+    ),
+    "train": lambda inputs, steps, *rest, **options: f"optimizer, {count(steps, 'step')}",
+    "rates": lambda steps: f"schedule, {steps} steps",
+}
+"""a method of `Side` -> what a call of it is about to do"""
+
+
 class _Announcing:
     def __init__(self, side: Any) -> None:
         self._side = side
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._side, name)
+        own = getattr(self._side, name)
+        if name not in _WORK:
+            return own
 
-    def describe(self) -> Any:
-        tell(f"{self._side.name}: weights and settings")
-        return self._side.describe()
+        def work(*given: Any, **named: Any) -> Any:
+            tell(f"{self._side.name}: {_WORK[name](*given, **named)}")
+            return own(*given, **named)
 
-    def run(self, inputs: Any, training: bool, *rest: Any, **options: Any) -> Any:
-        mode = "train" if training else "eval"
-        tell(f"{self._side.name}: forward and backward, {mode} mode")
-        return self._side.run(inputs, training, *rest, **options)
-
-    def train(self, inputs: Any, steps: int, *rest: Any, **options: Any) -> Any:
-        tell(f"{self._side.name}: optimizer, {count(steps, 'step')}")
-        return self._side.train(inputs, steps, *rest, **options)
-
-    def rates(self, steps: int) -> Any:
-        tell(f"{self._side.name}: schedule, {steps} steps")
-        return self._side.rates(steps)
+        return work
 
 
 P = ParamSpec("P")

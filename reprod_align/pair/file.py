@@ -8,7 +8,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import chdir, contextmanager
+from contextlib import chdir, contextmanager, redirect_stdout
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any, Final, TypedDict, TypeVar, cast
 
 from reprod_align import pair
 from reprod_align.base import FRAMEWORKS, Framework
+from reprod_align.base.console import quieten, tell, without_warnings
 from reprod_align.errors import ReprodError, describe_error, explain_absence
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs, ModelFailure, check_inputs
@@ -66,8 +67,8 @@ class PairFile:
 
     def find_maker(self, framework: Framework) -> Callable[..., Any]:
         """Return the function that makes one side's model."""
-        that = f"that returns the {FRAMEWORKS[framework]} model"
-        return self.require_function(f"{framework}_model", that)
+        about = f"() that returns the {FRAMEWORKS[framework]} model"
+        return self.require_function(f"{framework}_model", about)
 
     def find_functions(self, framework: Framework) -> dict[str, Callable[..., Any] | None]:
         """Return one side's loss, optimizer and scheduler, by their names in the file."""
@@ -114,7 +115,7 @@ class PairFile:
         name = "inputs" if hasattr(self._module, "inputs") else "INPUTS"
         found = getattr(self._module, name, None)
         if callable(found):
-            found = self.require_function(name, "")()
+            found = self.require_function(name, "()")()
         if found is None:
             raise ReprodError(
                 f"{self.path} gives no inputs: define inputs(), which returns a dict or a tuple of arrays"
@@ -124,7 +125,7 @@ class PairFile:
         return found  # type: ignore[no-any-return]
 
     def fused(self) -> Mapping[str, tuple[int, ...]]:
-        """Return the tensors of the port that hold several, by the ends of their names: how long each is."""
+        """Return the sizes of what each fused tensor of the port holds, by the end of the tensor's name."""
         found = getattr(self._module, "fused", None) or {}
         if not isinstance(found, Mapping) or not all(map(_are_sizes, found.values())):
             raise ReprodError(
@@ -167,11 +168,11 @@ class PairFile:
             name: like[0] for name, like in found if like and not hasattr(self._module, like[0])
         }
 
-    def require_function(self, name: str, that: str) -> Callable[..., Any]:
-        """Return the function of the file, which takes no arguments; `that` is said of a missing one."""
-        function = self.find_function(name, 0)
+    def require_function(self, name: str, about: str, arguments: int = 0) -> Callable[..., Any]:
+        """Return a function of the file. Raises ReprodError where it is missing: `about` follows its name."""
+        function = self.find_function(name, arguments)
         if function is None:
-            raise ReprodError(f"{self.path} defines no function {name}() {that}")
+            raise ReprodError(f"{self.path} defines no function {name}{about}")
         return function
 
     def find_function(self, name: str, arguments: int) -> Callable[..., Any] | None:
@@ -288,7 +289,10 @@ def locate_error(error: BaseException, path: Path) -> ReprodError:
         return error
     if isinstance(error, ReprodError):
         return ReprodError(f"{place}: {error}") if place else error
-    return ReprodError(f"{place or path}: {_describe(error)}")
+    said = describe_error(error)
+    if isinstance(error, SyntaxError):  # str() repeats the place
+        said = f"{type(error).__name__}: {error.msg}"
+    return ReprodError(f"{place or path}: {said}")
 
 
 def catch_error(path: Path, function: Callable[[], Any]) -> Any:
@@ -303,6 +307,24 @@ def explain_error(error: BaseException, path: Path) -> ReprodError:
     """Return the error with its place in the message, for a command to end with."""
     said = locate_error(error, path)
     return ReprodError(": ".join([*getattr(said, "__notes__", []), str(said)]))
+
+
+@contextmanager
+def run_user_code(path: Path) -> Iterator[None]:
+    """Keep stdout for the result alone while a file's code runs; at the end clear what was told of progress.
+
+    Whatever is raised becomes a ReprodError, as `explain_error` words it.
+    """
+    quieten()
+    with without_warnings(), redirect_stdout(sys.stderr):
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit too: the file's exit code must not become ours
+            raise explain_error(error, path) from error
+        finally:
+            tell("")
 
 
 def _find_place(error: BaseException, path: Path) -> str:
@@ -327,9 +349,3 @@ def _list_causes(error: BaseException) -> list[BaseException]:
         chain.append(seen)
         seen = seen.__cause__
     return chain
-
-
-def _describe(error: BaseException) -> str:
-    if isinstance(error, SyntaxError):  # str() repeats the place
-        return f"{type(error).__name__}: {error.msg}"
-    return describe_error(error)

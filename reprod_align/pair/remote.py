@@ -104,18 +104,18 @@ class RemoteSide:
             ours, theirs = Pipe()
             self._wire = Wire(ours)
             with theirs:
-                words = (
-                    str(file),
-                    framework,
-                    str(theirs.fileno()),
-                    *([str(memory)] if memory else []),
-                )
+                limit = [str(memory)] if memory else []
+                words = (str(file), framework, str(theirs.fileno()), *limit)
                 chosen = launch or Launch(
                     (python, "-m", "reprod_align.pair.child"), make_environment(folder), Path.cwd()
                 )
                 self._process = start_process(chosen, words, self._said, theirs.fileno())
-            self._timer = _Timer(self._process, chosen.seconds)
-            stack.callback(self._timer.cancel)
+            self._seconds, self._is_late = chosen.seconds, False
+            if chosen.seconds is not None:
+                timer = threading.Timer(chosen.seconds, self._end_late)
+                timer.daemon = True
+                timer.start()
+                stack.callback(timer.cancel)
             self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:
@@ -183,22 +183,23 @@ class RemoteSide:
             raise answer
         return answer
 
+    def _end_late(self) -> None:
+        self._is_late = True
+        self._process.kill()
+
     def _describe_end(self) -> ReprodError:
         """Return the error that says how the process ended, and its last words."""
-        if self._timer.rang:
-            return OutOfTime(f"the {self._label} was ended after {self._timer.seconds:g} s")
-        how = describe_code(self._wait())
+        if self._is_late:
+            return OutOfTime(f"the {self._label} was ended after {self._seconds:g} s")
+        try:
+            code = self._process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            code = self._process.wait()
         self._said.seek(0)
         lines = [line.strip() for line in self._said.read().decode(errors="replace").splitlines()]
         last = next((line for line in reversed(lines) if line), "nothing on stderr")
-        return ProcessEnded(f"the {self._label} ended, {how}: {last[:300]}")
-
-    def _wait(self) -> int:
-        try:
-            return self._process.wait(_PATIENCE)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            return self._process.wait()
+        return ProcessEnded(f"the {self._label} ended, {describe_code(code)}: {last[:300]}")
 
 
 @contextmanager
@@ -225,25 +226,6 @@ def end_group(pid: int) -> None:
     """End the group of processes that a process leads: itself, and all that it started."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
-
-
-class _Timer:
-    """Ends a process after so many seconds, never where they are None."""
-
-    def __init__(self, process: "subprocess.Popen[bytes]", seconds: float | None) -> None:
-        self.seconds, self.rang, self._process = seconds, False, process
-        self._timer = None if seconds is None else threading.Timer(seconds, self._end)
-        if self._timer is not None:
-            self._timer.daemon = True
-            self._timer.start()
-
-    def _end(self) -> None:
-        self.rang = True
-        self._process.kill()
-
-    def cancel(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
 
 
 def start_process(

@@ -42,12 +42,13 @@ _EXACT: Final[Mapping[type, Callable[[Any], Any]]] = {
 _GROUPS: Final[Mapping[str, type]] = {
     kind.__name__: kind for kind in (list, tuple, set, frozenset, dict, Counter, OrderedDict)
 }
+_BEGUN_EMPTY: Final = (
+    "array", "scalar", "error", "instance", "list", "dict", "set", "Counter", "OrderedDict",
+)  # fmt: skip
 _WIDEST: Final = 2**62  # larger integers go as text
-_FREE, _PER_BYTE = (
-    2**20,
-    4,
-)  # steps that a header may ask for: real ones need less than one per byte
+_FREE, _PER_BYTE = 2**20, 4  # steps a header may ask for: real ones need less than one per byte
 _STEP: Final = 64  # letters that are hashed and compared in one step
+_OTHER_SIZE: Final = "a side sent an array of another size than it says"
 _ALIKE: Final = 64  # keys of one dict that may have the same hash, each compared with all others
 
 
@@ -88,7 +89,12 @@ class _Packer:
     def describe(self, value: Any) -> list[Any]:
         """Return the node of a value."""
         if isinstance(value, (np.ndarray, np.generic)):
-            return self._describe_array(value)
+            array = np.asarray(value)
+            if array.dtype.kind not in "biufcSU":
+                raise ReprodError(f"an array of {array.dtype} cannot be sent to the other process")
+            self.arrays.append(np.ascontiguousarray(array))
+            kind = "array" if isinstance(value, np.ndarray) else "scalar"
+            return [kind, array.dtype.str, list(array.shape), len(self.arrays) - 1]
         name = type(value).__name__
         if isinstance(value, Mapping) and _GROUPS.get(name, dict) is dict:
             name = "dict"
@@ -105,20 +111,14 @@ class _Packer:
         if isinstance(value, (bytes, bytearray)):
             return ["bytes", bytes(value).hex()]
         if isinstance(value, ReprodError):
-            return self._describe_error(value)
+            own = type(value) if _is_ours(type(value)) else ReprodError
+            return [
+                "error",
+                f"{own.__module__}:{own.__name__}",
+                str(value),
+                self.refer(vars(value)),
+            ]
         return self._describe_instance(value)
-
-    def _describe_array(self, value: Any) -> list[Any]:
-        array = np.asarray(value)
-        if array.dtype.kind not in "biufcSU":
-            raise ReprodError(f"an array of {array.dtype} cannot be sent to the other process")
-        self.arrays.append(np.ascontiguousarray(array))
-        kind = "array" if isinstance(value, np.ndarray) else "scalar"
-        return [kind, array.dtype.str, list(array.shape), len(self.arrays) - 1]
-
-    def _describe_error(self, error: ReprodError) -> list[Any]:
-        kind = type(error) if _is_ours(type(error)) else ReprodError
-        return ["error", f"{kind.__module__}:{kind.__name__}", str(error), self.refer(vars(error))]
 
     def _describe_instance(self, value: Any) -> list[Any]:
         kind = type(value)
@@ -174,20 +174,8 @@ class _Unpacker:
         self._made: dict[int, Any] = {}
         self._most = self._left = _FREE + _PER_BYTE * size
         self._extents: dict[tuple[int, bool], _Extent] = {}
-        kinds = [node[0] for node in table]
-        for kind in (
-            "array",
-            "scalar",
-            "error",
-            "instance",
-            "list",
-            "dict",
-            "set",
-            "Counter",
-            "OrderedDict",
-        ):
-            for number in (n for n, own in enumerate(kinds) if own == kind):
-                self._made[number] = self._begin(table[number])
+        for number in self._filled(*_BEGUN_EMPTY):
+            self._made[number] = self._begin(table[number])
         for number in self._filled("error", "instance"):
             self._set_state(self._made[number], table[number])
         for number in self._filled("list"):
@@ -218,11 +206,8 @@ class _Unpacker:
             if depth > DEEPEST:
                 raise Refused(f"nests tuples more than {DEEPEST} deep")
             inner = [self._measure(part, hashed, depth + 1) for part in parts]
-            depth, steps = (
-                max((one.depth for one in inner), default=0),
-                sum(one.steps for one in inner),
-            )
-            self._extents[key] = _Extent(depth + 1, own + steps)
+            deepest = max((one.depth for one in inner), default=0)
+            self._extents[key] = _Extent(deepest + 1, own + sum(one.steps for one in inner))
         found = self._extents[key]
         if found.depth > DEEPEST:
             raise Refused(f"nests tuples more than {DEEPEST} deep")
@@ -231,7 +216,7 @@ class _Unpacker:
         return found
 
     def _list_parts(self, number: int, hashed: bool) -> tuple[int, list[Any]]:
-        """Return a node's own steps, and the tokens that one looks at who looks into it."""
+        """Return a node's own steps, and the tokens that are looked at with it."""
         kind, *rest = self._table[number]
         if kind in ("tuple", "frozenset", "range", "slice"):
             return 1, rest
@@ -272,7 +257,7 @@ class _Unpacker:
             raise ReprodError("a side sent an array without a proper shape")
         array: Array = np.ndarray(tuple(shape), dtype, self._read_arrays[number].data)
         if array.nbytes != self._read_arrays[number].nbytes:
-            raise ReprodError("a side sent an array of another size than it says")
+            raise ReprodError(_OTHER_SIZE)
         require_proper_content(array)
         return array
 
@@ -342,10 +327,7 @@ def _is_hashed_by_identity(kind: type) -> bool:
 
 
 _LARGE: Final = 2**16  # bytes
-_TOO_LONG: Final = (
-    "bad message length"  # multiprocessing's, of a piece that is longer than asked for
-)
-_OTHER_SIZE: Final = "a side sent an array of another size than it says"
+_TOO_LONG: Final = "bad message length"  # multiprocessing's, of a piece longer than asked for
 
 
 class Wire:
@@ -387,17 +369,14 @@ class Wire:
         arrays, at = [], 0
         for size in sizes:
             if size >= _LARGE:
-                arrays.append(self._read_large(size))
+                found = keep_copy(np.frombuffer(self._receive(size), np.uint8))
+                if found.size != size:
+                    raise ReprodError(_OTHER_SIZE)
+                arrays.append(found)
             else:
                 arrays.append(np.frombuffer(small, np.uint8, size, at).copy())
                 at += size
         return arrays
-
-    def _read_large(self, size: int) -> Array:
-        found = keep_copy(np.frombuffer(self._receive(size), np.uint8))
-        if found.size != size:
-            raise ReprodError(_OTHER_SIZE)
-        return found
 
     def _receive(self, most: int | None = None) -> bytes:
         """Return the next piece. Raises ReprodError for one above `most` bytes or beyond memory."""

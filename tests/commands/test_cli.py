@@ -7,7 +7,7 @@ from pathlib import Path
 
 import reprod_align
 from reprod_align import ReprodError, save_record
-from reprod_align.commands import COMMANDS, main, read_name_map, run_user_code
+from reprod_align.commands import COMMANDS, main, read_name_map
 from reprod_align.commands.doctor import (
     PIPELINE_PROBES,
     PROBES,
@@ -212,11 +212,3 @@ def test_a_bad_name_map(text: str | None, words: str, tmp_path: Path) -> None:
 def test_a_name_map(tmp_path: Path) -> None:
     (tmp_path / "names.json").write_text('{"a": "b"}')
     assert read_name_map(tmp_path / "names.json") == {"a": "b"}
-
-
-def test_what_user_code_raises_names_its_file(tmp_path: Path) -> None:
-    with pytest.raises(ReprodError, match="pair.py: SystemExit: 3"):
-        with run_user_code(tmp_path / "pair.py"):
-            raise SystemExit(3)
-    with pytest.raises(KeyboardInterrupt), run_user_code(tmp_path / "pair.py"):
-        raise KeyboardInterrupt

@@ -23,7 +23,14 @@ from reprod_align.errors import ReprodError
 from reprod_align.model.side import ModelFailure
 from reprod_align.page.html import render_page
 from reprod_align.pair import announce_work
-from reprod_align.pair.file import PairFile, call_named, explain_error, locate_error, open_file
+from reprod_align.pair.file import (
+    PairFile,
+    call_named,
+    explain_error,
+    locate_error,
+    open_file,
+    run_user_code,
+)
 from reprod_align.pair.wire import Wire
 from reprod_align.randomness import KeyedDraws
 from reprod_align.report import Check, Finding, Report
@@ -589,3 +596,11 @@ def test_a_syntax_error_has_a_line(tmp_path: Path) -> None:
     said = str(locate_error(caught.value, path))
     assert said.startswith(f"{path}, line 2: SyntaxError: ")
     assert "mine.py, line 2)" not in said  # the place is told once
+
+
+def test_what_user_code_raises_names_its_file(tmp_path: Path) -> None:
+    with pytest.raises(ReprodError, match="pair.py: SystemExit: 3"):
+        with run_user_code(tmp_path / "pair.py"):
+            raise SystemExit(3)
+    with pytest.raises(KeyboardInterrupt), run_user_code(tmp_path / "pair.py"):
+        raise KeyboardInterrupt
