@@ -130,11 +130,16 @@ def _compare_pair(
     if track.behaviour != AGREES:
         shift = next((k for k in _SHIFTS if agree_when_shifted(curve, other, k, noise, limits)), 0)
     if shift and quantity == LR:
-        hints.append(_explain_lr_shift(shift))
+        hints.append(
+            "at each step the second has the learning rate that the first has one step "
+            f"{'later' if shift > 0 else 'earlier'}: points to a scheduler stepped once too often, "
+            "too seldom, or at another place"
+        )
     hints += _doubt_twin(track, len(noise))
-    lacking = ["the twin has no such curve; held to the fixed tolerance"]
-    no_twin = lacking if twins and not noise else []
-    remarks = [*track.remarks, *no_twin, *_remark_on_steps(curve, other, track, limits)]
+    remarks = list(track.remarks)
+    if twins and not noise:
+        remarks.append("the twin has no such curve; held to the fixed tolerance")
+    remarks += _remark_on_steps(curve, other, track, limits)
     logged = len(curve.steps), len(other.steps)
     return CurveResult(
         curve.name, other.name, quantity, logged, track, tuple(hints), tuple(remarks), shift
@@ -160,14 +165,6 @@ def _doubt_twin(track: Track, twins: int) -> list[str]:
         return []
     return [f"at most {beyond.max():.2g} times the band: one twin's noise can be small by luck; "
             "give two more (--twin may be repeated) before blaming anything"]  # fmt: skip
-
-
-def _explain_lr_shift(shift: int) -> str:
-    word = "later" if shift > 0 else "earlier"
-    return (
-        f"at each step the second has the learning rate that the first has one step {word}: points "
-        "to a scheduler stepped once too often, too seldom, or at another place"
-    )
 
 
 def _remark_on_steps(curve: Curve, other: Curve, track: Track, limits: Limits) -> list[str]:
@@ -228,21 +225,18 @@ def _find_overall_hints(results: Sequence[CurveResult], offset: int) -> list[str
     moving = any(result.shift and result.quantity != LR for result in apart)
     if len(shifts) == 1 and moving:
         return [f"another count of steps: with --offset {offset + shifts.pop()} the curves agree"]
-    return _read_order(apart, {result.quantity: result for result in results})
-
-
-def _read_order(apart: Sequence[CurveResult], known: Mapping[str, CurveResult]) -> list[str]:
-    step = {result.quantity: result.first_step for result in apart if result.first_step is not None}
+    step = {one.quantity: one.first_step for one in apart if one.first_step is not None}
     at_loss, at_lr, at_norm = (step.get(name) for name in (LOSS, LR, GRAD_NORM))
-    if at_loss is not None and at_lr is not None and at_loss <= 1 and known[LOSS].track.first == 0:
+    losses = [one for one in results if one.quantity == LOSS]
+    if at_loss is not None and at_lr is not None and at_loss <= 1 and losses[-1].track.first == 0:
         return ["the loss differs before any update: the learning rate, which differs too, is not "
                 "the only cause"]  # fmt: skip
     if at_lr is not None and (at_loss is None or at_lr <= at_loss):
         return [f"the learning rate diverges at step {at_lr}, no later than the loss: the schedule"]
-    if at_norm is not None and at_norm <= 1 and LOSS in known and at_loss != at_norm:
+    if at_norm is not None and at_norm <= 1 and losses and at_loss != at_norm:
         return ["the gradients' norm differs at the first step, whose loss agrees: the backward "
                 "pass, or where the norm is taken"]  # fmt: skip
-    if step and all(name.startswith("eval_") for name in step) and LOSS in known:
+    if step and all(name.startswith("eval_") for name in step) and losses:
         return ["the training loss agrees: evaluation (eval mode, its data, the metric)"]
     return []
 

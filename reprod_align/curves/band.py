@@ -60,42 +60,6 @@ class Limits:
                 raise CurveError(f"{name} must be a number of 0 or more, got {value}")
 
 
-@dataclass(frozen=True)
-class Band:
-    """The largest difference allowed at each step."""
-
-    limit: Array
-    """(N,) float64"""
-    judged: int
-    """how many steps it is known for, from the first on"""
-    measured: bool
-    """True if a twin moved the curve: the band is measured noise, not a fixed share"""
-    remarks: tuple[str, ...] = ()
-
-
-def measure_band(
-    steps: Array,
-    ours: Array,
-    theirs: Array,
-    reference: Curve,
-    twins: Sequence[Curve],
-    limits: Limits,
-) -> Band:
-    """Return the band at `steps` (N,), where the two curves have the values `ours` and `theirs`.
-
-    reference: the whole first curve, also at steps of its own; twins: its perturbed runs.
-    """
-    scale = np.maximum.accumulate(np.where(np.isfinite(ours), np.abs(ours), 0.0))
-    floor, remarks = _find_floor(ours, theirs, scale, limits.bits)
-    noise, judged = _measure_noise(steps, reference, twins)
-    measured = bool(np.any(noise))
-    limit = limits.multiple * noise if measured else limits.tolerance * scale
-    if judged < len(steps):
-        last = f"step {steps[judged - 1]}" if judged else "no step"
-        remarks.append(f"the twin gives a band up to {last} only; nothing after it is judged")
-    return Band(np.maximum(limit, floor), judged, measured, tuple(remarks))
-
-
 def find_precision(values: Array) -> int:
     """Return the bits of the coarsest float type that holds each of `values` exactly.
 
@@ -155,34 +119,30 @@ def _is_rounding(ours: Array, theirs: Array, half_units: Array) -> bool:
 
 
 def _measure_noise(steps: Array, whole: Curve, twins: Sequence[Curve]) -> tuple[Array, int]:
-    """Return the largest difference of the twins so far, (N,), and for how many steps it is known."""
+    """Return the largest difference of the twins so far, (N,), and for how many steps it is known.
+
+    whole: the reference, also at steps of its own. The first few steps share their largest difference.
+    """
     noise, judged = np.zeros(len(steps)), len(steps)
     for twin in twins:
-        known, gaps = _measure_gaps(whole, twin)
+        known, _, gaps = _measure_gaps(whole, twin)
+        largest = np.maximum.accumulate(gaps)
+        largest[:_FIRST] = largest[:_FIRST].max(initial=0.0)
         place = np.searchsorted(known, steps, side="right")
-        envelope = np.append(0.0, _take_envelope(gaps))[np.maximum(place, min(1, len(known)))]
+        envelope = np.append(0.0, largest)[np.maximum(place, min(1, len(known)))]
         noise = np.maximum(noise, envelope)
         judged = min(judged, int(np.searchsorted(steps, known[-1:], "right").sum()))
     return noise, judged
 
 
-def _measure_gaps(reference: Curve, twin: Curve) -> tuple[Array, Array]:
-    """Return the steps both have, up to the first NaN or infinity, and the differences there."""
-    steps, ours, theirs = take_common_steps(reference, twin)
+def _measure_gaps(reference: Curve, other: Curve) -> tuple[Array, Array, Array]:
+    """Return the steps of both up to the first NaN or infinity, the reference there, and the differences."""
+    steps, ours, theirs = take_common_steps(reference, other)
     with np.errstate(invalid="ignore", over="ignore"):
         gaps = np.abs(ours - theirs)
     broken = np.flatnonzero(~np.isfinite(gaps))
     end = int(broken[0]) if len(broken) else len(gaps)
-    return steps[:end], gaps[:end]
-
-
-def _take_envelope(gaps: Array) -> Array:
-    """Return the largest gap so far; the first few share theirs."""
-    if not len(gaps):
-        return gaps
-    envelope: Array = np.maximum.accumulate(gaps)
-    envelope[:_FIRST] = envelope[:_FIRST][-1]
-    return envelope
+    return steps[:end], ours[:end], gaps[:end]
 
 
 @dataclass(frozen=True)
@@ -198,7 +158,7 @@ class Track:
     limit: Array
     """(N,) float64: the band"""
     measured: bool
-    """True if the band comes from a twin"""
+    """True if a twin moved the curve: the band is measured noise, not a fixed share"""
     remarks: tuple[str, ...] = ()
 
     @cached_property
@@ -251,13 +211,21 @@ class Track:
 
 
 def follow(reference: Curve, other: Curve, twins: Sequence[Curve], limits: Limits) -> Track:
-    """Return both curves on their common steps, with the band there."""
+    """Return both curves on their common steps, as far as the band is known, with the band there.
+
+    twins: perturbed runs of the reference.
+    """
     steps, ours, theirs = take_common_steps(reference, other)
-    band = measure_band(steps, ours, theirs, reference, twins, limits)
-    kept = slice(0, band.judged)
-    return Track(
-        steps[kept], ours[kept], theirs[kept], band.limit[kept], band.measured, band.remarks
-    )
+    scale = np.maximum.accumulate(np.where(np.isfinite(ours), np.abs(ours), 0.0))
+    floor, remarks = _find_floor(ours, theirs, scale, limits.bits)
+    noise, judged = _measure_noise(steps, reference, twins)
+    measured = bool(np.any(noise))
+    limit = np.maximum(limits.multiple * noise if measured else limits.tolerance * scale, floor)
+    if judged < len(steps):
+        last = f"step {steps[judged - 1]}" if judged else "no step"
+        remarks.append(f"the twin gives a band up to {last} only; nothing after it is judged")
+    kept = slice(0, judged)
+    return Track(steps[kept], ours[kept], theirs[kept], limit[kept], measured, tuple(remarks))
 
 
 def agree_when_shifted(
@@ -327,25 +295,18 @@ def measure_rounding(reference: Curve, precise: Curve, track: Track) -> Rounding
     or the reference is no coarser than float64.
     """
     bits = find_precision(reference.values)
-    steps, ours, exact = take_common_steps(reference, precise)
-    finite = np.isfinite(ours) & np.isfinite(exact)
-    length = int(np.argmin(finite)) if not finite.all() else len(steps)
-    if not length or bits == DOUBLE:
+    steps, ours, gaps = _measure_gaps(reference, precise)
+    if not len(steps) or bits == DOUBLE:
         return None
-    steps, ours, exact = steps[:length], ours[:length], exact[:length]
-    gaps = np.abs(ours - exact)
     limit = UNITS * 2.0 ** (1 - bits) * np.maximum.accumulate(np.abs(ours))
     largest = np.maximum.accumulate(gaps)
     grown = np.flatnonzero(largest > limit)
     if not len(grown):
         return Rounding(steps, gaps, MANTISSAS[bits], float(limit[-1]), None, None)
     place = int(grown[0])
-    ratio = _find_ratio(Curve("rounding", steps[place:], largest[place:]), track)
-    return Rounding(steps, gaps, MANTISSAS[bits], float(limit[place]), int(steps[place]), ratio)
-
-
-def _find_ratio(rounding: Curve, track: Track) -> float | None:
-    """Return the largest quotient of the logs' difference and the rounding so far."""
-    _, largest, apart = take_common_steps(rounding, Curve("gap", track.steps, track.difference))
+    grown_from = Curve("rounding", steps[place:], largest[place:])
+    logged = Curve("gap", track.steps, track.difference)
+    _, rounded, apart = take_common_steps(grown_from, logged)
     known = np.isfinite(apart)
-    return float((apart[known] / largest[known]).max()) if known.any() else None
+    ratio = float((apart[known] / rounded[known]).max()) if known.any() else None
+    return Rounding(steps, gaps, MANTISSAS[bits], float(limit[place]), int(steps[place]), ratio)

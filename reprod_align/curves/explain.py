@@ -5,9 +5,8 @@ and trained on. Then Paddle's steps are taken with one part of PyTorch's, and th
 A part that alone makes them differ is at fault; `align` names the module in it.
 """
 
-import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, redirect_stdout
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -16,7 +15,7 @@ from reprod_align.alignment import Findings, compare_pair, pair_models, shake, s
 from reprod_align.backends.recipes import OptimizerState
 from reprod_align.base import FRAMEWORKS, Framework
 from reprod_align.base.blocks import Array
-from reprod_align.base.console import quieten, tell, without_warnings
+from reprod_align.base.console import tell
 from reprod_align.base.difference import gap
 from reprod_align.curves.band import find_precision
 from reprod_align.curves.log import GRAD_NORM, LOSS, LR
@@ -38,7 +37,7 @@ from reprod_align.curves.training import (
 )
 from reprod_align.errors import ReprodError
 from reprod_align.pair import PairSpec
-from reprod_align.pair.file import explain_error, open_file
+from reprod_align.pair.file import open_file, run_user_code
 from reprod_align.report import Finding
 
 import numpy as np
@@ -73,7 +72,7 @@ class LoggedGap:
     def largest(self, steps: Sequence[int]) -> float:
         """Return the largest difference of the two losses over `steps`; NaN if none is logged."""
         known = [self.losses[step] for step in steps if step in self.losses]
-        return measure_gap(*np.array(known).T) if known else np.nan
+        return gap(*np.array(known).T).difference if known else np.nan
 
     def distance(self, side: int, first: int, losses: Array) -> float | None:
         """Return how far `losses` of the steps from `first` on are from a side's log; None if it has none.
@@ -85,7 +84,7 @@ class LoggedGap:
             for step, loss in enumerate(losses, first)
             if step in self.losses
         ]
-        return measure_gap(*np.array(pairs).T) if pairs else None
+        return gap(*np.array(pairs).T).difference if pairs else None
 
     @property
     def rounding(self) -> float:
@@ -93,11 +92,6 @@ class LoggedGap:
         known = np.array(list(self.losses.values()) or [(0.0, 0.0)])
         bits = min(find_precision(known[:, 0]), find_precision(known[:, 1]))
         return _ULPS * 2.0 ** (1 - bits) * float(np.abs(known[np.isfinite(known)]).max(initial=0.0))
-
-
-def measure_gap(ours: Array, theirs: Array) -> float:
-    """Return the largest difference; inf if one is NaN or infinite where the other is not."""
-    return gap(ours, theirs).difference
 
 
 def find_gap(report: CurveReport, at: int | None) -> LoggedGap:
@@ -142,8 +136,6 @@ def _choose_curve(report: CurveReport) -> CurveResult:
 class StepRange:
     """Which steps are replayed and swapped."""
 
-    step: int
-    """the first outside the band"""
     restored: int
     """the checkpoint's; 0: the start of training"""
     begin: int
@@ -162,17 +154,9 @@ def explain(
     """
     found = find_gap(report, at)
     logs = Path(report.reference.source), Path(report.other.source)
-    quieten()
-    try:
-        with open_file(path, TrainingFile) as file, redirect_stdout(sys.stderr), without_warnings():
-            file.begin(*(log.resolve() for log in logs))
-            return _explain_file(file, found, replay)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # SystemExit too: the file's exit code must not become ours
-        raise explain_error(error, path) from error
-    finally:
-        tell("")
+    with run_user_code(path), open_file(path, TrainingFile) as file:
+        file.begin(*(log.resolve() for log in logs))
+        return _explain_file(file, found, replay)
 
 
 def _explain_file(file: TrainingFile, found: LoggedGap, replay: int) -> Explanation:
@@ -200,7 +184,7 @@ def _choose_span(checkpoints: Sequence[int], found: LoggedGap, replay: int) -> S
             f"or add --replay {last - start}"
         )
     begin = start if last - start <= _SWAPPED else max(found.before - 1, start)
-    return StepRange(found.step, start, begin, last)
+    return StepRange(start, begin, last)
 
 
 class _Trainings:
@@ -240,7 +224,7 @@ class _Trainings:
         starts = swap.share(reached)
         torch = swap.train(TORCH, starts, span.last)
         ours = np.concatenate([before, torch])
-        replayed = measure_gap(torch, theirs[len(before) :])
+        replayed = gap(torch, theirs[len(before) :]).difference
         whole, floor = self._measure(PADDLE, starts, torch), self._measure_floor(starts, torch)
         if whole <= floor < replayed and span.begin > span.restored:
             self.span = replace(span, begin=span.restored)  # the gap was made before the last steps
@@ -252,11 +236,15 @@ class _Trainings:
         guilty = [row.part for row in rows if not row.made <= floor]
         together: Assignment = {**PADDLE, **dict.fromkeys(guilty, "torch")}
         found, remarks = self._find_places(guilty, starts) if guilty else ([], [])
-        replays = self._compare_with_log(0, ours), self._compare_with_log(1, theirs)
+        first = span.restored + 1
+        replays = (
+            Replay(FRAMEWORKS["torch"], self.logged.distance(0, first, ours)),
+            Replay(FRAMEWORKS["paddle"], self.logged.distance(1, first, theirs)),
+        )
         logged = self.logged.largest(range(span.begin + 1, span.last + 1))
         return Explanation(
             curve=self.logged.curve,
-            step=span.step,
+            step=self.logged.step,
             logged=logged,
             restored=span.restored,
             begin=span.begin,
@@ -274,7 +262,7 @@ class _Trainings:
 
     def _measure(self, who: Assignment, starts: Starts, torch: Array) -> float:
         """Return how far the losses are from PyTorch's; `who`: which framework does each part of a step."""
-        return measure_gap(torch, self.swap.train(who, starts, self.span.last))
+        return gap(torch, self.swap.train(who, starts, self.span.last)).difference
 
     def _measure_floor(self, starts: Starts, torch: Array) -> float:
         """Return how large a gap rounding makes: measured on a twin of PyTorch's run."""
@@ -312,17 +300,13 @@ class _Trainings:
     def _align(self, starts: Starts) -> Sequence[Finding]:
         """Return what `align` finds in the two models and what trains them, on this step's batch."""
         tell("align looks for the place")
-        batch = self.ours.read_batch(self.span.step)
+        batch = self.ours.read_batch(self.logged.step)
         for framework, training in self.trainings.items():
             training.side.load(starts[framework].weights)
             inputs = training.give_targets(batch)
         sides, names = (self.ours.side, self.theirs.side), self.settings.get("name_map")
         pair = PairSpec(*sides, inputs, self.settings.get("steps", _STEPS), names)
         return compare_pair(pair).findings
-
-    def _compare_with_log(self, side: int, losses: Array) -> Replay:
-        name = list(FRAMEWORKS.values())[side]
-        return Replay(name, self.logged.distance(side, self.span.restored + 1, losses))
 
     def _doubt_replays(self, replays: Sequence[Replay], logged: float) -> list[str]:
         """Doubt that the file describes the runs of the logs, if its replay is far from them."""

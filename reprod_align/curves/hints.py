@@ -43,17 +43,6 @@ def find_hints(track: Track, quantity: str, epochs: Curve | None) -> list[str]:
     return _read_jump(track, place)
 
 
-def _count_epochs(epochs: Curve) -> Array:
-    """Return the number of the epoch that each logged step belongs to, (N,).
-
-    Fractions, as a Trainer logs them, reach a whole number at an epoch's last step.
-    """
-    if np.any(epochs.values % 1):
-        numbers: Array = np.ceil(epochs.values - 1e-6) - 1
-        return numbers
-    return epochs.values
-
-
 def _read_overflow(track: Track, place: int) -> str:
     step, broken = track.steps[place], ~np.isfinite([track.expected[place], track.actual[place]])
     if broken.all():
@@ -143,8 +132,12 @@ def _jumps(track: Track, place: int) -> bool:
 
 
 def _starts_epoch(track: Track, place: int, epochs: Curve) -> bool:
-    """Return True if an epoch begins between the step at `place` and the one before."""
-    numbers = _count_epochs(epochs)
+    """Return True if an epoch begins between the step at `place` and the one before.
+
+    Fractions of an epoch, as a Trainer logs them, reach a whole number at the epoch's last step.
+    """
+    fractions = np.any(epochs.values % 1)
+    numbers = np.ceil(epochs.values - 1e-6) - 1 if fractions else epochs.values
     before, here = np.searchsorted(epochs.steps, track.steps[place - 1 : place + 1])
     return bool(max(here, before) < len(numbers) and numbers[here] > numbers[before])
 
@@ -152,25 +145,27 @@ def _starts_epoch(track: Track, place: int, epochs: Curve) -> bool:
 def _read_jump(track: Track, place: int) -> list[str]:
     step, earlier = int(track.steps[place]), int(track.steps[place - 1])
     when = f"at step {step}" if step == earlier + 1 else f"between steps {earlier} and {step}"
-    return [f"jumps {when}, all at once: something changed there", _read_after_jump(track, place)]
-
-
-def _read_after_jump(track: Track, place: int) -> str:
     if track.behaviour == SPIKE:
-        return "and is over: points to that step's batch or random draws, or to its log alone"
-    if _moves_together(track, place + _PEAK) is False:
-        return "the curves do not move together after it: points to another order of the data"
-    after = track.difference[place + _BEFORE : place + 3 * _BEFORE]
-    peak = track.difference[place : place + _PEAK].max()
-    change = float(np.median(after)) / peak if len(after) else 1.0
-    if change <= 1 / _FALLS:
-        return "the difference falls again after it: points to that step's batch or random draws"
-    if change >= _FALLS:
-        return "and it grows from there: points to the optimizer, the learning rate or the weights"
-    return (
-        "and it stays: points to that step's batch or random draws, the optimizer, or weights that "
-        "were restored"
-    )
+        what = "and is over: points to that step's batch or random draws, or to its log alone"
+    elif _moves_together(track, place + _PEAK) is False:
+        what = "the curves do not move together after it: points to another order of the data"
+    else:
+        after = track.difference[place + _BEFORE : place + 3 * _BEFORE]
+        peak = track.difference[place : place + _PEAK].max()
+        change = float(np.median(after)) / peak if len(after) else 1.0
+        what = (
+            "and it stays: points to that step's batch or random draws, the optimizer, or weights "
+            "that were restored"
+        )
+        if change <= 1 / _FALLS:
+            what = (
+                "the difference falls again after it: points to that step's batch or random draws"
+            )
+        elif change >= _FALLS:
+            what = (
+                "and it grows from there: points to the optimizer, the learning rate or the weights"
+            )
+    return [f"jumps {when}, all at once: something changed there", what]
 
 
 def _read_growth(track: Track, place: int) -> str:

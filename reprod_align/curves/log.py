@@ -23,7 +23,7 @@ _MOST_DIGITS: Final = 300  # a float holds no more; such a step is too large any
 
 
 def read_count(digits: str) -> int:
-    """Return a natural number; of one with hundreds of digits another that is too large for a step."""
+    """Return a natural number; one of hundreds of digits is cut, and is too large for a step all the same."""
     return int(digits[:_MOST_DIGITS])
 
 

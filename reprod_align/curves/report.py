@@ -232,6 +232,13 @@ class Replay:
     apart: float | None
     """largest difference of the loss from the log; None if the log has none of these steps"""
 
+    @property
+    def words(self) -> str:
+        """How near it comes to its log."""
+        if self.apart is None:
+            return f"{self.name}'s log has no loss of these steps to hold the replay against"
+        return f"{self.name}'s replay is within {self.apart:.1e} of its log"
+
 
 @dataclass(frozen=True)
 class Explanation:
@@ -248,6 +255,7 @@ class Explanation:
     """parts were swapped from PyTorch's state after this step on"""
     last: int
     replays: tuple[Replay, Replay]
+    """of PyTorch's side, and of Paddle's"""
     replayed: float
     """the gap of the two replays, each from its own checkpoint"""
     weights_apart: float
@@ -317,7 +325,7 @@ class Explanation:
             f"replayed in float64 from {start}",
             f"unswapped {self.whole:.1e}; each side from its own state {self.replayed:.1e}; "
             f"in the logs {self.logged:.1e}; {self.floor:.0e} would be rounding",
-            *(_describe_replay(replay) for replay in self.replays),
+            *(replay.words for replay in self.replays),
         ]
 
     def text(self) -> str:
@@ -341,12 +349,6 @@ class Explanation:
         return plain | {"guilty": list(self.guilty), "sentence": self.sentence}
 
 
-def _describe_replay(replay: Replay) -> str:
-    if replay.apart is None:
-        return f"{replay.name}'s log has no loss of these steps to hold the replay against"
-    return f"{replay.name}'s replay is within {replay.apart:.1e} of its log"
-
-
 def _join_names(parts: Sequence[str]) -> str:
     *rest, last = [f"the {_NAMES.get(part, part)}" for part in parts]
     return f"{', '.join(rest)} and {last}" if rest else last
@@ -359,19 +361,22 @@ def make_page(report: CurveReport, explanation: Explanation | None = None) -> Pa
     """Return what the page holds."""
     logs = (report.reference, report.other)
     details = [line for result in report.results for line in _describe(result)]
+    drawn, every = choose_curves(report), len(report.results)
+    if len(drawn) < every:
+        details.insert(0, f"{len(drawn)} of {every} curves are drawn, those that diverge first")
     return Page(
         f"{report.reference.source} | {report.other.source}",
         {0: "agrees", 1: "parts"}.get(report.exit_code, "not compared"),
         report.passed,
         report.headline,
         meaning=[*report.hints, *([] if explanation is None else [explanation.sentence])],
-        curves=[draw(result) for result in choose_curves(report)],
+        curves=[draw(result) for result in drawn],
         tables=[report.table(), *([] if explanation is None else [explanation.table()])],
         cases=[
             JUnitCase("curves", one.name, one.verdict == AGREES, "; ".join(one.lines()))
             for one in report.results
         ],
-        remarks=[*_note_drawn(report), *details, *report.remarks,
+        remarks=[*details, *report.remarks,
                  *([] if explanation is None else explanation.notes)],
         facts=[*((f"log {at}", f"{log.source} ({log.kind})") for at, log in enumerate(logs, 1)),
                ("band", report.rule), *describe_run()],
@@ -386,38 +391,25 @@ def choose_curves(report: CurveReport) -> list[CurveResult]:
 
 def draw(result: CurveResult) -> CurvePlot:
     """Return one pair of curves, with its band."""
-    track = result.track
-    steps, expected, actual, band = (
-        side.tolist() for side in (track.steps, track.expected, track.actual, track.limit)
-    )
+    track, rounding = result.track, result.rounding
+    grown = None
+    if rounding is not None:
+        label = f"first log's {rounding.precision} - float64"
+        gaps = rounding.gaps.tolist()
+        grown = RoundingPlot(rounding.steps.tolist(), gaps, label, rounding.onset)
     return CurvePlot(
         result.name,
-        steps,
-        expected,
-        actual,
-        band,
+        track.steps.tolist(),
+        track.expected.tolist(),
+        track.actual.tolist(),
+        track.limit.tolist(),
         result.first_step,
         track.measured,
-        None if result.rounding is None else _draw_rounding(result.rounding),
+        grown,
     )
-
-
-def _draw_rounding(rounding: Rounding) -> RoundingPlot:
-    label = f"first log's {rounding.precision} - float64"
-    return RoundingPlot(rounding.steps.tolist(), rounding.gaps.tolist(), label, rounding.onset)
 
 
 def _describe(result: CurveResult) -> list[str]:
     """Return in words what differs in a curve, and how rounding grows in it."""
     lines = result.lines() if result.verdict != AGREES or result.remarks else []
-    return [
-        *lines,
-        *([] if result.rounding is None else [f"{result.name}: {result.rounding.words}"]),
-    ]
-
-
-def _note_drawn(report: CurveReport) -> list[str]:
-    drawn, every = len(choose_curves(report)), len(report.results)
-    return (
-        [f"{drawn} of {every} curves are drawn, those that diverge first"] if drawn < every else []
-    )
+    return lines if result.rounding is None else [*lines, f"{result.name}: {result.rounding.words}"]

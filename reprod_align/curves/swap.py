@@ -204,15 +204,10 @@ class Swap:
         """Tell whether these are the gradients of Paddle's own loss, by difference quotients."""
         start, source = self.trainings["paddle"].side.values(), np.random.default_rng(SEED)
         names = [name for pair in self.pairs for name in pair.paddle]
+        known = [name for name in names if name in gradients]
         for _ in range(_DIRECTIONS):
             move = {name: _draw_direction(start[name], source) for name in names}
-            products = np.concatenate(
-                [
-                    (gradients[name] * moved).ravel()
-                    for name, moved in move.items()
-                    if name in gradients
-                ]
-            )
+            products = np.concatenate([(gradients[name] * move[name]).ravel() for name in known])
             higher, lower = (self._measure_moved_loss(step, start, move, sign) for sign in (1, -1))
             slope = (higher - lower) / 2
             if not abs(slope - products.sum()) <= _SLOPE * np.linalg.norm(products):

@@ -22,6 +22,7 @@ data. It may also define
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -36,7 +37,7 @@ from reprod_align.errors import ReprodError, first_line
 from reprod_align.match import TensorPair
 from reprod_align.model import Inputs, Trace, check_inputs, name_inputs
 from reprod_align.pair.file import PairFile
-from reprod_align.randomness import Draws, KeyedDraws, Shape, SharedRandom
+from reprod_align.randomness import Draws, KeyedDraws, SharedRandom
 
 import numpy as np
 
@@ -198,25 +199,10 @@ class StepDraws(KeyedDraws):
     """A step's own stream, in the order of the calls, as the runs drew from it."""
 
     def __init__(self, draws: Draws) -> None:
-        """Take the stream."""
+        """Take the stream: it answers in place of the keyed one."""
         super().__init__(SEED, {"": ""})
-        self._own = draws
-
-    def uniform(self, shape: Shape) -> Any:
-        """Return the stream's next numbers in [0, 1)."""
-        return self._own.uniform(shape)
-
-    def normal(self, shape: Shape) -> Any:
-        """Return the stream's next standard normal numbers."""
-        return self._own.normal(shape)
-
-    def integers(self, low: int, high: int, shape: Shape) -> Any:
-        """Return the stream's next integers."""
-        return self._own.integers(low, high, shape)
-
-    def permutation(self, n: int) -> Any:
-        """Return the stream's next order."""
-        return self._own.permutation(n)
+        for name in ("uniform", "normal", "integers", "permutation"):
+            setattr(self, name, getattr(draws, name))
 
 
 class TrainingFile(PairFile):
@@ -231,13 +217,14 @@ class TrainingFile(PairFile):
     def make_training(self, framework: Framework) -> TrainingSide:
         """Return one side's training, its model made."""
         optimizer = "(model) that returns the optimizer"
+        draws = self.find_function("draws", 1) or partial(SharedRandom, SEED, 0)
         functions = Functions(
             self._find_loss(f"{framework}_loss"),
             self._require(f"{framework}_optimizer", 1, optimizer),
             self.find_function(f"{framework}_scheduler", 1),
             self.find_function(f"{framework}_restore", 3),
             self._find_batch(framework),
-            self._draw,
+            lambda step: StepDraws(draws(step)),
         )
         about = f"() that returns {FRAMEWORKS[framework]}'s model"
         model = self._require(f"{framework}_model", 0, about)()
@@ -260,10 +247,6 @@ class TrainingFile(PairFile):
         if not all(isinstance(step, (int, np.integer)) and step >= 0 for step in steps):
             raise ReprodError(f"{self.path}: checkpoints must be steps from 0, got {steps!r:.100}")
         return sorted({int(step) for step in steps})
-
-    def _draw(self, step: int) -> StepDraws:
-        function = self.find_function("draws", 1)
-        return StepDraws(SharedRandom(SEED, 0, step) if function is None else function(step))
 
     def _find_batch(self, framework: Framework) -> Callable[[int], TrainingBatch]:
         own = self.find_function(f"{framework}_batch", 1)
@@ -295,10 +278,7 @@ class TrainingFile(PairFile):
         return lambda output, _: alone(output)
 
     def _require(self, name: str, arguments: int, about: str) -> Callable[..., Any]:
-        function = self.find_function(name, arguments)
-        if function is None:
-            raise ReprodError(f"{self.path} defines no function {name}{about}: --explain needs it")
-        return function
+        return self.require_function(name, f"{about}: --explain needs it", arguments)
 
 
 def describe_difference(
@@ -343,19 +323,14 @@ def _describe(
     if ours.keys() != theirs.keys():
         return f"PyTorch reads {', '.join(ours)}, Paddle {', '.join(theirs)}"
     for by in _NEAR:
-        if step + by > 0 and _is_of(theirs, source, step + by):
-            return f"Paddle reads what PyTorch reads at step {step + by}"
+        # beyond the end of the training a source raises
+        with suppress(IndexError, KeyError, ValueError, StopIteration):
+            if step + by > 0 and _are_same(_collect_arrays(source(step + by)), theirs):
+                return f"Paddle reads what PyTorch reads at step {step + by}"
     apart = [name for name in ours if not _are_equal(ours[name], theirs[name])]
     if _is_reordered(ours, theirs):
         return "the same examples in another order within the batch"
     return f"{apart[0]} differs: {_describe_arrays(ours[apart[0]], theirs[apart[0]])}"
-
-
-def _is_of(theirs: Mapping[str, Array], source: Callable[[int], TrainingBatch], step: int) -> bool:
-    try:
-        return _are_same(_collect_arrays(source(step)), theirs)
-    except (IndexError, KeyError, ValueError, StopIteration):  # beyond the end of the training
-        return False
 
 
 def _is_reordered(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> bool:

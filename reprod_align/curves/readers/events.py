@@ -4,7 +4,8 @@ Both hold their numbers in float32. Several files of one folder are one run that
 """
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +13,7 @@ from typing import Any, Final
 from reprod_align.curves.log import CurveError, CurveLog, Points
 from reprod_align.curves.readers import Format, Head, Runs, read_head
 
+_TENSORBOARD, _VISUALDL = b"brain.Event", b"meta_data_tag"  # words of a file's first event
 _LENGTH: Final = 8  # bytes that hold the length of an event or a record
 _FRAME: Final = 16  # bytes around an event: its length and two checksums
 _POLYNOMIAL, _MASK = 0x82F63B78, 0xA282EAD8  # of TFRecord's checksum, a masked CRC-32C
@@ -44,10 +46,15 @@ def read_visualdl(*paths: Path) -> CurveLog:
     the end of a file is left out, with a remark.
     """
     record = _import_package("visualdl.proto.record_pb2").Record
+    decode_error = import_module("google.protobuf.message").DecodeError
     points = Points(_name_source(paths))
     for path in sorted(paths):
         for start, data in _read_frames(path, points):
-            for value in _parse(record, data, path, start).values:
+            try:
+                values = record.FromString(data).values
+            except decode_error as error:
+                raise CurveError(f"{path} is damaged at byte {start}: {error}") from error
+            for value in values:
                 if value.HasField("value"):
                     points.add(value.id, value.tag, value.value)
                 elif value.HasField("tag_value"):
@@ -113,49 +120,32 @@ def _read_frames(path: Path, points: Points) -> Iterator[tuple[int, bytes]]:
         start = end
 
 
-def _parse(record: Any, data: bytes, path: Path, start: int) -> Any:
-    decode_error = import_module("google.protobuf.message").DecodeError
-    try:
-        return record.FromString(data)
-    except decode_error as error:
-        raise CurveError(f"{path} is damaged at byte {start}: {error}") from error
+def _has_mark(mark: bytes, head: Head) -> bool:
+    return mark in head.data[:64]
 
 
-def _has_mark(mark: bytes) -> Callable[[Head], bool]:
-    """Return what recognises a file by a word of its first event."""
-    return lambda head: mark in head.data[:64]
+def _find_runs(word: str, mark: bytes, folder: Path, files: Sequence[Path]) -> Runs:
+    """Return the files with `word` in their names and the mark in them: those of one folder are one run."""
+    runs: dict[Path, list[Path]] = {}
+    for path in files:
+        if word in path.name and _has_mark(mark, read_head(path)):
+            runs.setdefault(path.parent, []).append(path)
+    return runs.values()
 
-
-def _group_by_folder(
-    word: str, recognise: Callable[[Head], bool]
-) -> Callable[[Path, Sequence[Path]], Runs]:
-    """Return what finds runs: the files of one folder with `word` in their names are one."""
-
-    def find_runs(folder: Path, files: Sequence[Path]) -> Runs:
-        runs: dict[Path, list[Path]] = {}
-        for path in files:
-            if word in path.name and recognise(read_head(path)):
-                runs.setdefault(path.parent, []).append(path)
-        return runs.values()
-
-    return find_runs
-
-
-_is_tensorboard, _is_visualdl = _has_mark(b"brain.Event"), _has_mark(b"meta_data_tag")
 
 TENSORBOARD: Final = Format(
     "TensorBoard",
     read_tensorboard,
     ("TensorBoard event files, or their folder", "needs `python -m pip install tensorboard`"),
     ("TensorBoard 事件文件或其目录", "需要 `python -m pip install tensorboard`"),
-    _is_tensorboard,
-    _group_by_folder("tfevents", _is_tensorboard),
+    partial(_has_mark, _TENSORBOARD),
+    partial(_find_runs, "tfevents", _TENSORBOARD),
 )
 VISUALDL: Final = Format(
     "VisualDL",
     read_visualdl,
     ("VisualDL files, or their folder", "needs `python -m pip install visualdl`"),
     ("VisualDL 文件或其目录", "需要 `python -m pip install visualdl`"),
-    _is_visualdl,
-    _group_by_folder("vdlrecords", _is_visualdl),
+    partial(_has_mark, _VISUALDL),
+    partial(_find_runs, "vdlrecords", _VISUALDL),
 )

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from reprod_align.base.files import parse_json
 from reprod_align.curves.log import CurveError, CurveLog
@@ -18,38 +18,28 @@ def read_json(path: Path) -> CurveLog:
     Raises CurveError, with the line's number, for a line that is not a JSON object; a last line
     that was cut off is left out, with a remark.
     """
-    first = _read_first_line(path)
-    if _is_object(first) and "log_history" not in first:
-        return read_rows(path, "JSON lines", _read_lines(path))
-    return _read_document(path)
-
-
-def _read_first_line(path: Path) -> str:
     with path.open(encoding="utf-8-sig", errors="replace") as handle:
-        return next((line for line in handle if line.strip()), "")
-
-
-def _is_object(text: str) -> bool:
+        first = next((line for line in handle if line.strip()), "")
     try:
-        return isinstance(json.loads(text), dict)
+        is_row = isinstance(json.loads(first), dict) and "log_history" not in first
     except (ValueError, RecursionError):
-        return False
+        is_row = False
+    return read_rows(path, "JSON lines", _read_lines(path)) if is_row else _read_document(path)
 
 
 def _read_lines(path: Path) -> Iterator[LogLine]:
+    """Yield each line's object, or what is wrong with it."""
     with path.open("rb") as handle:
         for line, text in enumerate(handle, 1):
-            if text.strip():
-                yield line, _parse_line(text)
-
-
-def _parse_line(text: bytes) -> dict[str, Any] | str:
-    """Return the line's object, or what is wrong with it."""
-    try:
-        value = parse_json(text.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:  # also text that is not UTF-8
-        return f"not JSON ({type(error).__name__}: {error})"[:160]
-    return value if isinstance(value, dict) else f"expected an object, got a {type(value).__name__}"
+            if not text.strip():
+                continue
+            try:
+                value = parse_json(text.decode("utf-8-sig"))
+            except (ValueError, RecursionError) as error:  # also text that is not UTF-8
+                yield line, f"not JSON ({type(error).__name__}: {error})"[:160]
+                continue
+            wrong = f"expected an object, got a {type(value).__name__}"
+            yield line, value if isinstance(value, dict) else wrong
 
 
 def _read_document(path: Path) -> CurveLog:
