@@ -140,9 +140,9 @@ def _digest_rows(inputs: dict[str, Array]) -> list[bytes]:
 
 
 MEAN: Final = "mean"
-"""in place of an axis: a number of each replica's own data, which stands for the mean"""
+"""in place of an axis: each replica has the number of its own data, and their mean counts"""
 MOST_PADDING: Final = 1024
-"""rows: by more no vocabulary is padded"""
+"""rows: a vocabulary is padded by fewer"""
 
 
 @dataclass(frozen=True)
@@ -157,6 +157,26 @@ class Placement:
     """along `tp`, of what counts: what is beyond it is padding; None: all of it"""
     padded: int = 0
     """along `tp`, with the padding"""
+
+    def enlarge(self, shape: Shape, mesh: Mesh) -> Shape:
+        """Return the shape of the whole tensor, given that of a rank's part."""
+        sizes = list(shape)
+        for axis, times in ((self.dp, mesh.dp), (self.tp, mesh.tp)):
+            if isinstance(axis, int):
+                sizes[axis] *= times
+        if self.tp is not None and self.length is not None:
+            sizes[self.tp] = self.length
+        return tuple(sizes)
+
+    def find_apart(
+        self, parts: Sequence[Array], mesh: Mesh
+    ) -> Iterator[tuple[Axis, tuple[int, int]]]:
+        """Yield each axis along which ranks differ that should hold the same, and the first two that do."""
+        axes: tuple[tuple[Axis, object], ...] = (("dp", self.dp), ("tp", self.tp))
+        for axis, cut in axes:
+            ranks = differ(parts, mesh, axis) if cut is None else None
+            if ranks is not None:
+                yield axis, ranks
 
     def gather(self, parts: Sequence[Array], mesh: Mesh) -> Array:
         """Return the whole from what the ranks hold, in the order of the ranks."""
@@ -250,32 +270,17 @@ def choose(
         axes_tp = [hint if hint is None else hint % len(shape)]
     elif cut_tp:
         axes_tp = [*reversed(range(len(shape)))]
-    found = [Placement(dp, tp) for dp, tp in product(axes_dp, axes_tp)
-             if _find_whole_shape(shape, dp, tp, mesh) in known]  # fmt: skip
-    if found:
-        return found[0]
-    if cut_tp and tuple(sorted(shape)) in known and not cut_dp:
-        return Placement()  # it should be whole
-    whole = [Placement(dp) for dp in axes_dp if _find_whole_shape(shape, dp, None, mesh) in known]
-    if cut_tp and whole:
-        return whole[0]
-    return Placement(axes_dp[0], axes_tp[0])
-
-
-def _find_whole_shape(shape: Shape, dp: int | None, tp: int | None, mesh: Mesh) -> Shape:
-    sizes = list(shape)
-    if dp is not None:
-        sizes[dp] *= mesh.dp
-    if tp is not None:
-        sizes[tp] *= mesh.tp
-    return tuple(sorted(sizes))
+    tried = [Placement(dp, tp) for dp, tp in product(axes_dp, axes_tp)]
+    if cut_tp:  # it should be whole along tp
+        tried += [Placement(dp) for dp in axes_dp]
+    fitting = (one for one in tried if tuple(sorted(one.enlarge(shape, mesh))) in known)
+    return next(fitting, tried[0])
 
 
 def guess(local: Shape, whole: Shape, mesh: Mesh) -> Iterator[Placement]:
     """Yield how a tensor of shape `whole`, its axes in any order, may be cut into parts of shape `local`."""
     axes: list[int | None] = [*range(len(local)), None]  # examples come first
     for dp, tp in product(axes if mesh.dp > 1 else [None], [None, *reversed(range(len(local)))]):
-        if (tp is None or mesh.tp > 1) and _find_whole_shape(local, dp, tp, mesh) == tuple(
-            sorted(whole)
-        ):
-            yield Placement(dp, tp)
+        found = Placement(dp, tp)
+        if (tp is None or mesh.tp > 1) and sorted(found.enlarge(local, mesh)) == sorted(whole):
+            yield found

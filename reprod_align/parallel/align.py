@@ -7,6 +7,7 @@ the same. Each finding names the parameter or the module, the ranks, and the axi
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -79,12 +80,19 @@ def judge_ranks(
     pair = PairSpec(overheard, port, inputs, **settings, further=False, places_only=True)
     report = judge_in_float64(pair)
     examine(pair, port, report)
-    _note_data(report, seen_wrong)
+    if seen_wrong:
+        findings = Findings()
+        findings.add("forward", "", "", "; ".join(seen_wrong), kind="rank-data")
+        report.findings[:0] = findings.report.findings
     report.findings.sort(key=lambda finding: STAGES.index(finding.stage))
     if report.findings:
         report.verdict = "diverges"
-    _note_run(report, ranks, port)
-    report.remarks += file.remarks()
+    where = "CPUs, gloo" if ranks.stands_in else "GPUs, nccl"
+    ran = [f"the port ran on {ranks.mesh.size} ranks ({ranks.mesh.name}; {where})"]
+    if ranks.stands_in:
+        names = ", ".join(dict.fromkeys(name.lstrip("_") for name in ranks.stands_in))
+        ran.append(f"CPU stand-ins took the place of {names}: their kernels were not judged")
+    report.remarks = [*ran, *report.remarks, *file.remarks()]
     return report, port.planted
 
 
@@ -99,14 +107,9 @@ def _find_replicas(file: PairFile, inputs: Inputs, mesh: Mesh) -> Sequence[Input
     size = len(named[batched[0]]) if batched else 1
     if size % mesh.dp:
         raise ReprodError(f"inputs: {size} examples do not divide among {mesh.dp} replicas")
-    return [_take_part(inputs, batched, replica, mesh.dp) for replica in range(mesh.dp)]
-
-
-def _take_part(inputs: Inputs, batched: Sequence[str], replica: int, replicas: int) -> Inputs:
-    """Return the examples of one replica: an equal part, in order."""
-    own = {name: np.split(array, replicas)[replica] if name in batched else array
-           for name, array in name_inputs(inputs).items()}  # fmt: skip
-    return own if isinstance(inputs, Mapping) else tuple(own.values())
+    parts = {name: np.split(named[name], mesh.dp) for name in batched}
+    cut = [named | {name: of[replica] for name, of in parts.items()} for replica in range(mesh.dp)]
+    return cut if isinstance(inputs, Mapping) else [tuple(one.values()) for one in cut]
 
 
 def _order_replicas(
@@ -128,24 +131,4 @@ def _order_replicas(
         wrong.append(f"replicas {where} of dp both see examples {twice}")
     if missing:
         wrong.append(f"no replica sees examples {missing}")
-    return Mesh(mesh.dp, mesh.tp, mesh.sp, order), wrong
-
-
-def _note_data(report: Report, wrong: Sequence[str]) -> None:
-    if wrong:
-        findings = Findings()
-        findings.add("forward", "", "", "; ".join(wrong), kind="rank-data")
-        report.findings[:0] = findings.report.findings
-
-
-def _note_run(report: Report, ranks: Ranks, port: ParallelSide) -> None:
-    """Say what was run, and what stood in for what."""
-    where = "CPUs, gloo" if ranks.stands_in else "GPUs, nccl"
-    report.remarks.insert(
-        0, f"the port ran on {ranks.mesh.size} ranks ({ranks.mesh.name}; {where})"
-    )
-    if ranks.stands_in:
-        names = ", ".join(dict.fromkeys(name.lstrip("_") for name in ranks.stands_in))
-        report.remarks.insert(
-            1, f"CPU stand-ins took the place of {names}: their kernels were not judged"
-        )
+    return replace(mesh, order=order), wrong

@@ -23,13 +23,12 @@ from reprod_align.weights import Stored, TensorEntry, find_kind, open_checkpoint
 
 import numpy as np
 
-_RANK_FILE: Final = "model_state.tp{:02d}.pdparams"
 _LARGEST: Final = 2**62
 
 
 def name_rank_file(part: int) -> str:
     """Return what PaddleNLP calls the file of one rank of tp."""
-    return _RANK_FILE.format(part)
+    return f"model_state.tp{part:02d}.pdparams"
 
 
 def convert_parallel(
@@ -57,7 +56,9 @@ def convert_parallel(
         reference.describe()
         names = {saved: own or saved for saved, own in port.saved_names().items()}
         port.describe()
-        lies = {saved: port.placement(own) for saved, own in names.items() if own in port.names}
+        lies = {
+            saved: port.placements[own] for saved, own in names.items() if own in port.placements
+        }
         inputs, settings = pair_file.inputs(), pair_file.settings()
         pair = ModelPair(reference, port, inputs, settings.get("name_map"))
         # beside the target: the whole checkpoint may not fit elsewhere
@@ -83,9 +84,8 @@ def cut_checkpoint(source: Path, folder: Path, lies: Mapping[str, Placement], me
     tensors = open_checkpoint(source).tensors
     with ExitStack() as stack:
         for part in range(mesh.tp):
-            made = {
-                n: _cut(lies.get(n, Placement()), held, mesh, part) for n, held in tensors.items()
-            }
+            made = {name: lies.get(name, Placement()).scatter(held.read(), mesh, part)
+                    for name, held in tensors.items()}  # fmt: skip
             _write(stack, folder / name_rank_file(part), tensors, made)
 
 
@@ -109,10 +109,6 @@ def join_rank_files(folder: Path, target: Path, lies: Mapping[str, Placement], m
         made = {name: _join(name, lies.get(name, Placement()), [t[name] for t in files], mesh)
                 for name in files[0]}  # fmt: skip
         _write(stack, target, files[0], made)
-
-
-def _cut(placement: Placement, held: Stored, mesh: Mesh, part: int) -> Array:
-    return placement.scatter(held.read(), mesh, part)
 
 
 def _join(name: str, placement: Placement, parts: Sequence[Stored], mesh: Mesh) -> Array:

@@ -15,7 +15,7 @@ from reprod_align.base.difference import Gap, gap
 from reprod_align.errors import ReprodError
 from reprod_align.model import Call, ModelFailure
 from reprod_align.pair import PairSpec
-from reprod_align.parallel import Axis, Mesh, Placement, differ
+from reprod_align.parallel import Axis, Mesh, Placement
 from reprod_align.parallel.side import Disagreement, ParallelSide
 from reprod_align.report import Finding, FindingKind, Report, Stage
 
@@ -23,6 +23,11 @@ import numpy as np
 
 _CLOSE: Final = 1e-9  # relative: a mistake that explains the numbers explains them as float64 does
 _MOST_BLOCKS: Final = 4
+_REDUCED_TWICE: Final[Mapping[Axis, tuple[str, str]]] = {
+    "dp": ("in place of averaged", "averaged twice"),
+    "tp": ("although every rank has all of it", "averaged, or divided, in place of taken whole"),
+}
+"""what makes a number too large along an axis, and too small"""
 
 
 @dataclass(frozen=True)
@@ -73,23 +78,18 @@ class RankTensor:
 
 def explain(held: RankTensor) -> Reason | None:
     """Return the mistake that explains what the ranks hold; None if none is known, or all is right."""
-    wrong = held.wrong
-    if not wrong or any(
-        part.shape != e.shape for part, e in zip(held.parts, held.expected, strict=True)
-    ):
+    shapes = [[array.shape for array in side] for side in (held.parts, held.expected)]
+    if not held.wrong or shapes[0] != shapes[1]:
         return None
-    for find in (
+    kinds = (
         _find_none,
         _find_unreduced,
         _find_wrong_group,
         _find_factor,
         _find_exchange,
         _find_order,
-    ):
-        found = find(held)
-        if found is not None:
-            return found
-    return None
+    )
+    return next((found for find in kinds if (found := find(held)) is not None), None)
 
 
 def _find_none(held: RankTensor) -> Reason | None:
@@ -108,22 +108,14 @@ def _find_unreduced(held: RankTensor) -> Reason | None:
             held.agrees(held.parts[r], held.parts[held.mesh.peers(r, axis)[0]]) for r in held.wrong
         ):
             continue
-        sums = {rank: sum(held.parts[other] for other in held.mesh.peers(rank, axis))
-                for rank in range(held.mesh.size)}  # fmt: skip
-        if _match(held, sums, 1.0):
-            return Reason(
-                f"it is not summed over {axis}: the {count} ranks' parts add up to it", axis
-            )
-        if _match(held, sums, 1.0 / count):
-            return Reason(
-                f"it is not averaged over {axis}: the {count} ranks' parts have it as their mean",
-                axis,
-            )
+        sums: list[Any] = [sum(held.parts[other] for other in held.mesh.peers(rank, axis))
+                           for rank in range(held.mesh.size)]  # fmt: skip
+        for times, reduced, do in ((1.0, "summed", "add up to it"),
+                                   (1.0 / count, "averaged", "have it as their mean")):  # fmt: skip
+            if all(held.agrees(sums[rank] * times, held.expected[rank]) for rank in held.wrong):
+                text = f"it is not {reduced} over {axis}: the {count} ranks' parts {do}"
+                return Reason(text, axis)
     return None
-
-
-def _match(held: RankTensor, sums: Mapping[int, Any], times: float) -> bool:
-    return all(held.agrees(sums[rank] * times, held.expected[rank]) for rank in held.wrong)
 
 
 def _find_wrong_group(held: RankTensor) -> Reason | None:
@@ -166,23 +158,17 @@ def _find_factor(held: RankTensor) -> Reason | None:
         return None
     where = "" if len(held.wrong) == held.mesh.size else f" on {_name(held.wrong)} alone"
     for axis, count, is_cut in held.axes():
+        summed, averaged = _REDUCED_TWICE[axis]
+        if is_cut and axis == "tp":
+            summed = "of parts"
         if np.isclose(factor, count, rtol=held.close):
-            how = "in place of averaged" if axis == "dp" else "although every rank has all of it"
-            how = "of parts" if is_cut and axis == "tp" else how
-            return Reason(
-                f"it is {count} times what it should be{where}: summed over {axis} {how}", axis
-            )
+            text = f"it is {count} times what it should be{where}: summed over {axis} {summed}"
+            return Reason(text, axis)
         if np.isclose(factor, 1 / count, rtol=held.close):
-            how = (
-                "averaged twice"
-                if axis == "dp"
-                else "averaged, or divided, in place of taken whole"
-            )
-            return Reason(f"it is 1/{count} of what it should be{where}: over {axis} {how}", axis)
-    times = f"{factor:.6g} times"
-    return Reason(
-        f"it is {times} what it should be{where}", _find_axis(held.mesh, rank) if where else ""
-    )
+            text = f"it is 1/{count} of what it should be{where}: over {axis} {averaged}"
+            return Reason(text, axis)
+    axis_at = _find_axis(held.mesh, rank) if where else ""
+    return Reason(f"it is {factor:.6g} times what it should be{where}", axis_at)
 
 
 def _find_exchange(held: RankTensor) -> Reason | None:
@@ -215,16 +201,10 @@ def _find_order(held: RankTensor) -> Reason | None:
                 return Reason(text, "tp", True)
     if np.array_equal(np.sort(part, None), np.sort(expected, None)):
         return Reason(f"rank {rank} holds its part with its numbers in another order", "tp", True)
-    rows, known = (
-        _collect_rows(part, axis),
-        _collect_rows(np.concatenate(held.expected[: held.mesh.tp], axis), axis),
-    )
-    if len(rows) > 1 and rows <= known:
-        text = (
-            f"rank {rank} holds other slices along axis {axis} than its own: cut in another order"
-        )
-        return Reason(text, "tp", True)
-    return None
+    rows = _collect_rows(part, axis)
+    known = _collect_rows(np.concatenate(held.expected[: held.mesh.tp], axis), axis)
+    text = f"rank {rank} holds other slices along axis {axis} than its own: cut in another order"
+    return Reason(text, "tp", True) if len(rows) > 1 and rows <= known else None
 
 
 def _collect_rows(array: Array, axis: int) -> set[bytes]:
@@ -244,14 +224,13 @@ def _name(ranks: Sequence[int]) -> str:
     return f"rank {numbers}" if len(ranks) == 1 else f"ranks {numbers}"
 
 
-_STAGE: Mapping[str, Stage] = {
-    "gradient": "backward",
-    "tensor": "optimizer",
-    "loss": "loss",
-    "rate": "schedule",
+_APART: Mapping[str, tuple[Stage, str]] = {
+    "gradient": ("backward", "its gradient"),
+    "tensor": ("optimizer", "the weight"),
+    "loss": ("loss", "the loss"),
+    "rate": ("schedule", "the learning rate"),
 }
-
-
+"""what ranks disagree on -> the stage at which that shows, and the words for it"""
 _BEFORE = ("weights", "forward", "loss")
 """the stages whose faults gradients and steps inherit"""
 _ROUNDING = 1e-6  # relative: less is left to the judge, which measures rounding
@@ -264,8 +243,10 @@ def examine(pair: PairSpec, port: ParallelSide, report: Report) -> None:
     """
     if not report.findings and not port.apart:
         return
-    apart = _sum_up(port.apart)
     findings = Findings()
+    apart: dict[object, Disagreement] = {}  # each once, where it was first seen
+    for one in port.apart:
+        apart.setdefault((one.what, one.name, one.axis), one)
     try:
         with ExitStack() as stack:
             stack.enter_context(pair.reference.working("float64"))
@@ -280,7 +261,7 @@ def examine(pair: PairSpec, port: ParallelSide, report: Report) -> None:
     except (ModelFailure, ReprodError):
         pairing = None  # what was found stands without it
     inherited = any(finding.stage in _BEFORE for finding in report.findings)
-    for one in apart:
+    for one in apart.values():
         if one.what.startswith("stream") or not inherited:
             _add_apart(one, pairing, report, findings)
     # a value apart after a step says why the losses of later steps differ
@@ -303,14 +284,6 @@ def _join_causes(findings: Sequence[Finding]) -> list[Finding]:
     return [*joined.values()]
 
 
-def _sum_up(apart: Sequence[Disagreement]) -> list[Disagreement]:
-    """Return each disagreement once, where it was first seen."""
-    found: dict[tuple[str, str, str], Disagreement] = {}
-    for one in apart:
-        found.setdefault((one.what, one.name, one.axis), one)
-    return list(found.values())
-
-
 def _explain_weights(runner: Runner, port: ParallelSide, report: Report) -> None:
     """Say of weights that are not PyTorch's what each rank holds instead."""
     if not any(finding.stage == "weights" for finding in report.findings):
@@ -320,7 +293,7 @@ def _explain_weights(runner: Runner, port: ParallelSide, report: Report) -> None
     for number, finding in enumerate(report.findings):
         name = finding.paddle_name
         if finding.stage == "weights" and name in expected and name in held:
-            found = _hold(port, held[name], port.placement(name), expected[name])
+            found = _hold(port, name, held[name], expected[name])
             report.findings[number] = _with_ranks(finding, found)
 
 
@@ -352,19 +325,17 @@ def _find_apart(finding: Finding, port: ParallelSide, training: bool, pairing: P
     whole model's finding comes back where there is none.
     """
     for (path, _, which, _), placed in port.placed[training].items():
-        for axis, cut in (("dp", placed.placement.dp), ("tp", placed.placement.tp)):
-            wanted = which == "outputs" and cut is None
-            ranks = differ(placed.parts, port.mesh, axis) if wanted else None  # type: ignore[arg-type]
-            if ranks is not None:
-                first, second = (placed.parts[rank] for rank in ranks)
-                found = gap(first, second)
-                text = (
-                    f"its output differs between ranks {ranks[0]} and {ranks[1]} of {axis}, where "
-                    f"it should be the same, on inputs that agree; {found.words}"
-                )
-                ours = next((o for o, theirs in pairing.modules.items() if theirs == path), path)
-                return replace(finding, kind="rank-apart", torch_name=ours, paddle_name=path,
-                               evidence=text)  # fmt: skip
+        apart = placed.placement.find_apart(placed.parts, port.mesh) if which == "outputs" else ()
+        for axis, (first, second) in apart:
+            found = gap(placed.parts[first], placed.parts[second])
+            text = (
+                f"its output differs between ranks {first} and {second} of {axis}, where it should be "
+                f"the same, on inputs that agree; {found.words}"
+            )
+            ours = next((o for o, theirs in pairing.modules.items() if theirs == path), path)
+            return replace(
+                finding, kind="rank-apart", torch_name=ours, paddle_name=path, evidence=text
+            )
     return finding
 
 
@@ -402,16 +373,15 @@ def _explain_gradients(
     has_loss = runner.reference.loss is not None
     reference = runner.run_reference(True, loss=has_loss)
     runner.run_port(True, "outputs", loss=has_loss)
-    expected = runner.pairing.convert(_fill(runner.pairing, reference.gradients))
+    ours = runner.pairing.torch
+    zeros = {n: np.zeros(t.shape) for n, t in ours.tensors.items() if t.is_parameter}
+    # of all trained tensors: one that never arrived is zero
+    expected = runner.pairing.convert(zeros | ours.spread(reference.gradients))
     for name, whole in expected.items():
-        if not runner.pairing.paddle.tensors[name].is_trainable or name not in port.names:
+        if not runner.pairing.paddle.tensors[name].is_trainable or name not in port.placements:
             continue
-        own = [part.get(name) for part in port.gradients]
-        shapes = [port.placement(name).scatter(whole, port.mesh, r) for r in range(port.mesh.size)]
-        filled = [np.zeros(e.shape) if g is None else g for g, e in zip(own, shapes, strict=True)]
-        held = RankTensor(filled, shapes, port.placement(name), port.mesh)
-        gaps = [gap(e, g) for e, g in zip(shapes, filled, strict=True)]
-        worst = max(gaps, key=lambda one: one.relative)
+        held = _hold(port, name, [part.get(name) for part in port.gradients], whole)
+        worst = max(map(gap, held.expected, held.parts), key=lambda one: one.relative)
         if worst.relative <= _ROUNDING:
             continue
         number = next((n for n, f in enumerate(report.findings)
@@ -421,37 +391,29 @@ def _explain_gradients(
             report.findings[number] = _with_ranks(report.findings[number], held)
         elif reason is not None:
             kind: FindingKind = "rank-shard" if reason.is_shard else "rank-reduction"
-            ours = _find_torch_name(runner.pairing, name)
+            known = _find_torch_name(runner.pairing, name)
             text = f"its gradient differs on {_name_ranks(held)}; {worst.words}"
-            findings.add("backward", ours, name, text, worst, kind=kind, cause=_say(reason))
+            findings.add("backward", known, name, text, worst, kind=kind, cause=_say(reason))
 
 
-def _fill(pairing: Pairing, gradients: Mapping[str, Array]) -> dict[str, Array]:
-    """Return gradients of all trained tensors: one that never arrived is zero."""
-    zeros = {n: np.zeros(t.shape) for n, t in pairing.torch.tensors.items() if t.is_parameter}
-    return zeros | pairing.torch.spread(gradients)
-
-
-def _hold(
-    port: ParallelSide, parts: Sequence[Array], placement: Placement, whole: Array
-) -> RankTensor:
+def _hold(port: ParallelSide, name: str, parts: Sequence[Array | None], whole: Array) -> RankTensor:
+    """Return what the ranks hold of a tensor, beside their parts of the whole; what is missing is zero."""
+    placement = port.placements[name]
     expected = [placement.scatter(whole, port.mesh, rank) for rank in range(port.mesh.size)]
-    return RankTensor(parts, expected, placement, port.mesh)
+    filled = [np.zeros(e.shape) if p is None else p for p, e in zip(parts, expected, strict=True)]
+    return RankTensor(filled, expected, placement, port.mesh)
 
 
 def _name_ranks(held: RankTensor) -> str:
     ranks = held.wrong or list(range(held.mesh.size))
     if len(ranks) == held.mesh.size:
         return f"every rank of {held.mesh.name}"
-    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))} of {held.mesh.name}"
+    return f"{_name(ranks)} of {held.mesh.name}"
 
 
 def _say(reason: Reason) -> str:
-    return (
-        reason.text
-        if not reason.axis or reason.axis in reason.text
-        else f"along {reason.axis}, {reason.text}"
-    )
+    named = not reason.axis or reason.axis in reason.text
+    return reason.text if named else f"along {reason.axis}, {reason.text}"
 
 
 def _with_ranks(finding: Finding, held: RankTensor) -> Finding:
@@ -477,44 +439,29 @@ def _add_apart(
 ) -> None:
     """Add a finding for ranks that disagree, unless one says so of the same place already."""
     first, second = one.ranks
-    where = (
-        f"ranks {first} and {second} of {one.axis}" if one.axis else f"ranks {first} and {second}"
-    )
+    where = f"ranks {first} and {second}" + (f" of {one.axis}" if one.axis else "")
     if one.what.startswith("stream"):
-        alike = one.what == "stream shared"
         text = (
             f"{where} draw from the same random stream for the parts that each holds: the masks repeat"
-            if alike
+            if one.what == "stream shared"
             else f"{where} draw from different random streams for a tensor that both hold: the masks differ"
         )
-        path = one.name
-        theirs = path if pairing is None else pairing.modules.get(path, path)
-        findings.add("forward", path, theirs, text, Gap(np.inf, 0.0, 0.0), kind="rank-dropout")
+        theirs = one.name if pairing is None else pairing.modules.get(one.name, one.name)
+        nothing = Gap(np.inf, 0.0, 0.0)
+        findings.add("forward", one.name, theirs, text, nothing, kind="rank-dropout")
         return
-    found = gap(one.parts[first], one.parts[second]) if one.parts else Gap(np.inf, 0.0, 0.0)
-    ours = one.name
-    if pairing is not None and one.name in pairing.paddle.tensors:
-        ours = _find_torch_name(pairing, one.name)
-    known = [f for f in [*report.findings, *findings.report.findings]
-             if f.stage == _STAGE[one.what]]  # fmt: skip
+    stage, what = _APART[one.what]
+    known = [f for f in [*report.findings, *findings.report.findings] if f.stage == stage]
     if one.name and any(one.name in (f.paddle_name, *" ".join(f.places).split()) for f in known):
         return
-    stage = _STAGE[one.what]
-    is_buffer = (
-        pairing is not None
-        and one.name in pairing.paddle.tensors
-        and not (pairing.paddle.tensors[one.name].is_parameter)
-    )
-    what = {
-        "gradient": "its gradient",
-        "tensor": "its running value" if is_buffer else "the weight",
-        "loss": "the loss",
-        "rate": "the learning rate",
-    }[one.what]
+    found = gap(one.parts[first], one.parts[second]) if one.parts else Gap(np.inf, 0.0, 0.0)
+    tensor = None if pairing is None else pairing.paddle.tensors.get(one.name)
+    ours = one.name if pairing is None or tensor is None else _find_torch_name(pairing, one.name)
+    kind: FindingKind = "rank-apart"
+    cause = f"it drifts apart along {one.axis}" if one.what == "tensor" else ""
+    if tensor is not None and not tensor.is_parameter:
+        stage, kind, cause = "forward", "running-statistics", ""
+        what = "its running value" if one.what == "tensor" else what
     when = "" if one.step is None else f" after step {one.step}"
     text = f"{what} differs between {where}{when}, where it should be the same; {found.words}"
-    kind: FindingKind = "running-statistics" if is_buffer else "rank-apart"
-    cause = "" if one.what != "tensor" or is_buffer else f"it drifts apart along {one.axis}"
-    if is_buffer:
-        stage = "forward"
     findings.add(stage, ours, one.name, text, found, kind=kind, cause=cause)

@@ -144,8 +144,9 @@ class Ranks:
         answers: dict[int, Any] = {}
         deadline = time.monotonic() + self._limit
         while len(answers) < self.mesh.size:
-            rank = self._wait(answers, deadline)
-            if rank is None:
+            silent = {self._connections[r]: r for r in range(self.mesh.size) if r not in answers}
+            ready = wait(list(silent), max(0.0, deadline - time.monotonic()))
+            if not ready:
                 failed = [r for r, one in answers.items() if isinstance(one, ReprodError)]
                 if failed:
                     # the others hang in a collective that the rank which failed never enters
@@ -158,6 +159,7 @@ class Ranks:
                 raise self._fail(
                     late, f"{waited}, as a collective does that another rank never enters"
                 )
+            rank = silent[ready[0]]  # type: ignore[index]
             try:
                 answers[rank] = self._wires[rank].receive()
             except (EOFError, OSError):
@@ -165,13 +167,6 @@ class Ranks:
             if isinstance(answers[rank], ReprodError):
                 deadline = min(deadline, time.monotonic() + _GRACE)
         return [answers[rank] for rank in range(self.mesh.size)]
-
-    def _wait(self, answers: dict[int, Any], deadline: float) -> int | None:
-        """Return a rank that has something to say, None if none has by the deadline."""
-        silent = {self._connections[r]: r for r in range(self.mesh.size) if r not in answers}
-        left = max(0.0, deadline - time.monotonic())
-        ready = wait(list(silent), left)
-        return silent[ready[0]] if ready else None  # type: ignore[index]
 
     # ------------------------------------------------------------------ beginning and end
 
@@ -199,7 +194,8 @@ class Ranks:
 
     def _launch(self, environment: dict[str, str]) -> "subprocess.Popen[bytes]":
         words = ["--nproc_per_node", str(self.mesh.size), "--log_dir", str(self._logs)]
-        words += ["--backend", "auto" if _has_devices() else "gloo"]
+        hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "0") == ""
+        words += ["--backend", "auto" if shutil.which("nvidia-smi") and not hidden else "gloo"]
         command = [self._python, "-m", "paddle.distributed.launch", *words]
         try:
             self._logs.mkdir(parents=True, exist_ok=True)
@@ -217,13 +213,10 @@ class Ranks:
         deadline = time.monotonic() + self._limit
         met: dict[int, Connection[Any, Any]] = {}
         while len(met) < self.mesh.size:
-            for source, take in ((lifelines, self._lifelines.append), (listener, None)):
-                connection = self._accept(source, deadline)
-                if take is not None:
-                    take(connection)
-                    continue
-                rank, pid = Wire(connection).receive()
-                met[rank], self._pids[rank] = connection, pid
+            self._lifelines.append(self._accept(lifelines, deadline))
+            connection = self._accept(listener, deadline)
+            rank, pid = Wire(connection).receive()
+            met[rank], self._pids[rank] = connection, pid
         self._connections = [met[rank] for rank in range(self.mesh.size)]
         self._wires = [Wire(connection) for connection in self._connections]
 
@@ -273,10 +266,6 @@ class Ranks:
         shutil.rmtree(self._folder, ignore_errors=True)
         if self._own_logs:
             shutil.rmtree(self._logs, ignore_errors=True)
-
-
-def _has_devices() -> bool:
-    return bool(shutil.which("nvidia-smi")) and os.environ.get("CUDA_VISIBLE_DEVICES", "0") != ""
 
 
 def _read_last_line(log: Path) -> str:

@@ -1,9 +1,11 @@
 """The port of a parallel run as one side of a pair: its ranks' parts are put together to whole tensors."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, Unpack
+from functools import partial
+from typing import Any, Final, Unpack
 
 from reprod_align.base.blocks import Array
 from reprod_align.errors import ReprodError
@@ -17,23 +19,37 @@ from reprod_align.model import (
     Leaf,
     ModelInfo,
     ModuleSettings,
-    OptimizerSettings,
     Pin,
     Pins,
     Projection,
     RunOptions,
     Side,
-    SourceLine,
     TensorInfo,
     Trace,
     TrainingStep,
     name_inputs,
 )
+from reprod_align.pair.remote import FUNCTIONS, METHODS, PROPERTIES
 from reprod_align.parallel import MEAN, MOST_PADDING, Mesh, Placement, choose, differ, list_batched
 from reprod_align.parallel.launch import Asked, OpenedPort, Ranks
 from reprod_align.randomness import KeyedDraws
 
-Answer = TypeVar("Answer")
+import numpy as np
+
+_IF_GONE: Final[Mapping[str, Any]] = {
+    "remarks": (),
+    "asked_float32": False,
+    "keeps_float32": False,
+    "saved_names": {},
+    "find_classes": [],
+    "read_attributes": {},
+    "find_maker": None,
+    "watch_lines": None,
+    "find_idle_lines": IdleLines(),
+    "rates": [],
+}
+"""what a report on ranks that are gone goes on with; any other question raises then"""
+_MAY_BE_PADDED: Final = ("vocabulary", "column", "cut")
 LeafKey = tuple[str, int, str, str]
 """module, call, "inputs" or "outputs", leaf"""
 
@@ -121,50 +137,26 @@ class ParallelSide:
         self.placed: dict[bool, dict[LeafKey, Placed]] = {False: {}, True: {}}
         """of the last run in each mode that was given the reference's numbers"""
         self._kept: dict[LeafKey, Placed] | None = None
-        self._placements: dict[str, Placement] = {}
+        self.placements: dict[str, Placement] = {}
+        """how each tensor lies on the ranks"""
         self._local: ModelInfo | None = None
 
     # ------------------------------------------------------------------ what it is
 
-    @property
-    def loss(self) -> object | None:
-        """None if there is no loss."""
-        return self._find("loss")
+    def __getattr__(self, name: str) -> Any:
+        """Return what `Side` has under this name, as the first rank gives it: it is the same on all."""
+        if name in FUNCTIONS:  # None where the file defines none
+            return name if name in self._opened.functions else None
+        if name in PROPERTIES:
+            return self._ask_first(name)
+        if name in METHODS:
+            return partial(self._ask_first, name)
+        raise AttributeError(name)
 
-    @property
-    def optimizer(self) -> object | None:
-        """None if there is no optimizer."""
-        return self._find("optimizer")
-
-    @property
-    def scheduler(self) -> object | None:
-        """None if there is no scheduler."""
-        return self._find("scheduler")
-
-    def _find(self, name: str) -> object | None:
-        return name if name in self._opened.functions else None
-
-    @property
-    def remarks(self) -> Sequence[str]:
-        """What the user should know."""
-        return self._ask_first("remarks", ())
-
-    @property
-    def asked_float32(self) -> bool:
-        """Whether the model asked for float32 while float64 was at work."""
-        return bool(self._ask_first("asked_float32", False))
-
-    @property
-    def keeps_float32(self) -> bool:
-        """Whether it asked and is given float32."""
-        return bool(self._ask_first("keeps_float32", False))
-
-    def _ask_first(self, name: str, otherwise: Answer, *arguments: Any, **options: Any) -> Answer:
-        """Return the first rank's answer to a question about what all share; `otherwise` if they are gone."""
-        if self._ranks.broken is not None:
-            return otherwise
-        answer: Answer = _require(self._ranks.ask(name, *arguments, **options))[0]
-        return answer
+    def _ask_first(self, name: str, *arguments: Any, **options: Any) -> Any:
+        if self._ranks.broken is not None and name in _IF_GONE:
+            return copy(_IF_GONE[name])
+        return _require(self._ranks.ask(name, *arguments, **options))[0]
 
     # ------------------------------------------------------------------ its tensors
 
@@ -173,21 +165,13 @@ class ParallelSide:
         if self._local is None:
             self._local = _require(self._ranks.ask("describe"))[0]
         info = self._local
-        self._placements = {name: self._place(tensor) for name, tensor in info.tensors.items()}
+        self.placements = {name: self._place(tensor) for name, tensor in info.tensors.items()}
         tensors = {
-            name: replace(tensor, shape=self._enlarge(tensor.shape, self._placements[name]))
+            name: replace(tensor, shape=self.placements[name].enlarge(tensor.shape, self.mesh))
             for name, tensor in info.tensors.items()
         }
         modules = {path: self._widen(known, path, tensors) for path, known in info.modules.items()}
         return ModelInfo(modules, tensors, info.stock)
-
-    def placement(self, name: str) -> Placement:
-        """Return how a tensor lies on the ranks."""
-        return self._placements[name]
-
-    def kind(self, name: str) -> str:
-        """Return the kind of a tensor's shard: "column", "row", "vocabulary", "replicated" or "cut"."""
-        return self._opened.shards.get(name, (None, "replicated"))[1]
 
     def _place(self, tensor: TensorInfo) -> Placement:
         axis, kind = self._opened.shards.get(tensor.name, (None, "replicated"))
@@ -195,40 +179,27 @@ class ParallelSide:
             return Placement()
         pieces = next((tuple(p) for end, p in self._fused.items() if tensor.name.endswith(end)), ())
         placement = Placement(None, axis, pieces)
-        whole = self._enlarge(tensor.shape, placement)
-        length = (
-            self._find_length(whole, axis, kind)
-            if kind in ("vocabulary", "column", "cut")
-            else None
-        )
+        whole = placement.enlarge(tensor.shape, self.mesh)
+        length = self._find_length(whole, axis, kind) if kind in _MAY_BE_PADDED else None
         return replace(placement, length=length, padded=whole[axis] if length else 0)
 
     def _find_length(self, whole: Shape, axis: int, kind: str) -> int | None:
         """Return how long an axis is in the reference, if the vocabulary is padded here; None if not."""
         turned = whole if kind == "vocabulary" else whole[::-1]
         at = axis if kind == "vocabulary" else len(whole) - 1 - axis
-        known = self._overheard.tensors
-        if turned in known or len(whole) > 2 or not self._is_vocabulary(whole[axis]):
+        known, held = self._overheard.tensors, self._local
+        assert held is not None
+        vocabularies = {
+            held.tensors[name].shape[cut or 0] * self.mesh.tp
+            for name, (cut, is_a) in self._opened.shards.items()
+            if is_a == "vocabulary" and name in held.tensors
+        }
+        if turned in known or len(whole) > 2 or whole[axis] not in vocabularies:
             return None
         rest = turned[:at] + turned[at + 1 :]
         lengths = (shape[at] for shape in known
                    if len(shape) == len(turned) and shape[:at] + shape[at + 1 :] == rest)  # fmt: skip
         return max((n for n in lengths if 0 < whole[axis] - n < MOST_PADDING), default=None)
-
-    def _is_vocabulary(self, size: int) -> bool:
-        assert self._local is not None
-        return any(
-            kind == "vocabulary"
-            and self._local.tensors[name].shape[axis or 0] * self.mesh.tp == size
-            for name, (axis, kind) in self._opened.shards.items()
-            if name in self._local.tensors
-        )
-
-    def _enlarge(self, shape: Shape, placement: Placement) -> Shape:
-        sizes = list(shape)
-        if placement.tp is not None:
-            sizes[placement.tp] = placement.length or sizes[placement.tp] * self.mesh.tp
-        return tuple(sizes)
 
     def _widen(
         self, known: ModuleSettings, path: str, tensors: Mapping[str, TensorInfo]
@@ -244,11 +215,6 @@ class ParallelSide:
             values = {"in_features": weight[0], "out_features": weight[1], "bias": has_bias}
         return replace(known, values=values)
 
-    @property
-    def names(self) -> Collection[str]:
-        """The names of all tensors."""
-        return self._placements.keys()
-
     def read_parts(self) -> dict[str, list[Array]]:
         """Return what each rank holds of every tensor, as it came."""
         held: list[dict[str, Array]] = _require(self._ranks.ask("read_given"))
@@ -258,26 +224,26 @@ class ParallelSide:
         """Return every parameter and buffer by name."""
         return self._gather("values")
 
-    def saved_names(self) -> dict[str, str]:
-        """Return what the state dict calls its tensors."""
-        return self._ask_first("saved_names", {})
-
     def read_given(self) -> Mapping[str, Array]:
         """Return every parameter and buffer as it came."""
         return self._gather("read_given")
 
     def _gather(self, question: str) -> dict[str, Array]:
-        if not self._placements:
+        if not self.placements:
             self.describe()
         return self._gather_tensors(_require(self._ranks.ask(question)))
 
     def load(self, values: Mapping[str, Array]) -> None:
         """Give the named tensors these values, each rank its part."""
-        self._ask_each("load", [(self._scatter(values, rank),) for rank in self._every])
+        self._give("load", values)
 
     def set_buffers(self, values: Mapping[str, Array]) -> None:
         """Give the named buffers these values."""
-        self._ask_each("set_buffers", [(self._scatter(values, rank),) for rank in self._every])
+        self._give("set_buffers", values)
+
+    def _give(self, name: str, values: Mapping[str, Array]) -> None:
+        questions: list[Any] = [(name, (self._scatter(values, rank),), {}) for rank in self._every]
+        _require(self._ranks.ask_each(questions))
 
     def rest(self) -> None:
         """Let go of copies: the ranks have none to spare."""
@@ -286,11 +252,8 @@ class ParallelSide:
     def _every(self) -> range:
         return range(self.mesh.size)
 
-    def _ask_each(self, name: str, arguments: Sequence[Sequence[Any]], **options: Any) -> list[Any]:
-        return _require(self._ranks.ask_each([(name, given, options) for given in arguments]))
-
     def _scatter(self, values: Mapping[str, Array], rank: int) -> dict[str, Array]:
-        return {n: self._placements[n].scatter(a, self.mesh, rank) for n, a in values.items()}
+        return {n: self.placements[n].scatter(a, self.mesh, rank) for n, a in values.items()}
 
     def _gather_tensors(
         self, parts: Sequence[Mapping[str, Array]], what: str = "", step: int | None = None
@@ -301,56 +264,15 @@ class ParallelSide:
             held = [part[name] for part in parts if name in part]
             if len(held) < self.mesh.size:
                 continue
-            placement = self._placements[name]
-            if what:
-                self._hold_together(what, name, held, placement, step)
+            placement = self.placements[name]
+            for axis, ranks in placement.find_apart(held, self.mesh) if what else ():
+                self.apart.append(Disagreement(what, name, axis, ranks, step, held))
             whole[name] = placement.gather(held, self.mesh)
         return whole
-
-    def _hold_together(
-        self, what: str, name: str, parts: Sequence[Array], placement: Placement, step: int | None
-    ) -> None:
-        """Note it where ranks differ that should hold the same."""
-        for axis, cut in (("dp", placement.dp), ("tp", placement.tp)):
-            ranks = differ(parts, self.mesh, axis) if cut is None else None  # type: ignore[arg-type]
-            if ranks is not None:
-                self.apart.append(Disagreement(what, name, axis, ranks, step, tuple(parts)))
-
-    # ------------------------------------------------------------------ its source
-
-    def find_classes(self, path: str, anywhere: bool = False) -> list[SourceLine]:
-        """Return lines in a module's class and in its base classes."""
-        return self._ask_first("find_classes", [], path, anywhere)
-
-    def read_attributes(self, path: str) -> Mapping[str, object]:
-        """Return the switches, numbers and texts that a module holds."""
-        return self._ask_first("read_attributes", {}, path)
-
-    def find_maker(self, what: str) -> SourceLine | None:
-        """Return where the user's code makes the optimizer or the scheduler, or computes the loss."""
-        found: SourceLine | None = self._ask_first("find_maker", None, what)
-        return found
 
     def mend_kernels(self, mends: bool) -> list[str]:
         """Return nothing: PyTorch's side alone mends kernels."""
         return []
-
-    def watch_lines(self) -> None:
-        """Note from now on which lines of the model's own code run."""
-        self._ask_first("watch_lines", None)
-
-    def find_idle_lines(self) -> IdleLines:
-        """Return the lines that have not run on the first rank."""
-        return self._ask_first("find_idle_lines", IdleLines())
-
-    def rates(self, steps: int) -> list[list[float]]:
-        """Return the learning rates of the schedule alone."""
-        return self._ask_first("rates", [], steps)
-
-    def optimizer_settings(self) -> OptimizerSettings:
-        """Return how the optimizer treats each parameter."""
-        found: OptimizerSettings = _require(self._ranks.ask("optimizer_settings"))[0]
-        return found
 
     # ------------------------------------------------------------------ working state
 
@@ -406,15 +328,8 @@ class ParallelSide:
         questions: list[Any] = []
         for rank in self._every:
             own = None if gradients is None else [self._scatter(g, rank) for g in gradients]
-            given = (
-                self._cut_inputs(inputs, rank),
-                steps,
-                list(draws),
-                objective is not None,
-                own,
-                rates,
-            )
-            questions.append(("train", given, {}))
+            batch, asks = self._cut_inputs(inputs, rank), objective is not None
+            questions.append(("train", (batch, steps, list(draws), asks, own, rates), {}))
         taken: list[list[TrainingStep]] = self._converse(questions, NO_PINS, objective)
         return [
             self._join_steps(number, step) for number, step in enumerate(zip(*taken, strict=True))
@@ -495,7 +410,7 @@ class ParallelSide:
         """Return the placement without the padding of the vocabulary, where the tensor has it."""
         assert placement.tp is not None
         padded = shape[placement.tp] * self.mesh.tp
-        for known in self._placements.values():
+        for known in self.placements.values():
             if known.length and known.padded == padded and placement.tp == len(shape) - 1:
                 return replace(placement, length=known.length, padded=padded)
         return placement
@@ -521,7 +436,7 @@ class ParallelSide:
     def _average_loss(
         self, losses: Sequence[float], is_loss: bool, step: int | None = None
     ) -> float:
-        parts = [_make_scalar(loss) for loss in losses]
+        parts = [np.asarray(loss, "float64") for loss in losses]
         ranks = differ(parts, self.mesh, "tp") if is_loss else None
         if ranks is not None:
             self.apart.append(Disagreement("loss", "", "tp", ranks, step, parts))
@@ -579,7 +494,7 @@ class ParallelSide:
         loss = self._average_loss([step.loss for step in steps], self.loss is not None, number)
         for rank, step in enumerate(steps):
             if step.rates != steps[0].rates:
-                parts = [_make_scalar(one.rates[0]) for one in steps]
+                parts = [np.asarray(one.rates[0], "float64") for one in steps]
                 self.apart.append(Disagreement("rate", "", "", (0, rank), number, parts))
                 break
         return TrainingStep(loss, steps[0].rates, gradients, tensors, steps[0].drawn)
@@ -594,12 +509,6 @@ class ParallelSide:
                 if len(group) > 1 and (len(set(prints)) == 1) == is_cut:
                     what = "stream shared" if is_cut else "stream apart"
                     self.apart.append(Disagreement(what, path, "tp", (group[0], group[1])))
-
-
-def _make_scalar(number: float) -> Array:
-    import numpy as np
-
-    return np.asarray(number, "float64")
 
 
 def _require(answers: list[Any]) -> list[Any]:

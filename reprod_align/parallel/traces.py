@@ -129,7 +129,10 @@ class _RankTraces:
         parts = self._held[_place(first)]
         failed: tuple[Measured, Placement, list[TraceTensor]] | None = None
         for placement, axes in self._guess(expected, parts):
-            for times in self._list_times(expected, placement):
+            # a replica's own gradient is larger: its loss is the mean of fewer examples
+            is_own = expected.phase == "gradient" and isinstance(placement.dp, int)
+            larger = (self._mesh.dp, 1) if self._times is None else (self._times,)
+            for times in larger if is_own else (1,):
                 wanted = [
                     self._cut(expected, placement, axes, rank, times)
                     for rank in range(self._mesh.size)
@@ -138,7 +141,7 @@ class _RankTraces:
                     return self._measure_padded(wanted, parts, placement, floors)
                 found = _measure_each(wanted, parts, floors)
                 if found.passed:
-                    if isinstance(placement.dp, int) and expected.phase == "gradient":
+                    if is_own:
                         self._times = times
                     return found
                 means = self._average(expected, placement, parts)
@@ -146,17 +149,12 @@ class _RankTraces:
                     return mean
                 failed = failed or (found, placement, wanted)
         if failed is None:
-            return self._refuse_shape(expected, parts)
+            held = " and ".join(str(shape) for shape in dict.fromkeys(map(read_shape, parts)))
+            words = f"shape {read_shape(expected)} expected, the ranks hold {held}"
+            return Measured(np.inf, 0.0, False, False, words)
         found, placement, wanted = failed
-        why = explain(
-            RankTensor(
-                _read(parts, wanted),
-                _read(wanted, parts),
-                placement,
-                self._mesh,
-                found.limit or 1e-9,
-            )
-        )
+        numbers = _read(parts, wanted), _read(wanted, parts)
+        why = explain(RankTensor(*numbers, placement, self._mesh, found.limit or 1e-9))
         return found if why is None else replace(found, words=why.text)
 
     def _measure_padded(
@@ -179,17 +177,6 @@ class _RankTraces:
             found.append([_take(one, placement.tp, min(max(left, 0), size)) for one in pair])
         ours, theirs = zip(*found, strict=True)
         return _measure_each(ours, theirs, floors)
-
-    def _refuse_shape(self, expected: TraceTensor, parts: Sequence[TraceTensor]) -> Measured:
-        whole, held = read_shape(expected), [*dict.fromkeys(map(read_shape, parts))]
-        words = f"shape {whole} expected, the ranks hold {' and '.join(map(str, held))}"
-        return Measured(np.inf, 0.0, False, False, words)
-
-    def _list_times(self, expected: TraceTensor, placement: Placement) -> Sequence[int]:
-        """Return by what a replica's own gradient may be larger: its loss is the mean of fewer examples."""
-        if expected.phase != "gradient" or not isinstance(placement.dp, int):
-            return (1,)
-        return (self._mesh.dp, 1) if self._times is None else (self._times,)
 
     def _average(
         self, expected: TraceTensor, placement: Placement, parts: Sequence[TraceTensor]
@@ -225,15 +212,13 @@ class _RankTraces:
             [None, *axes] if self._mesh.dp > 1 else [None],
             [None, *reversed(axes)] if self._mesh.tp > 1 else [None],
         ):
-            sizes = list(local)
-            for axis, times in ((dp, self._mesh.dp), (tp, self._mesh.tp)):
-                if axis is not None:
-                    sizes[axis] *= times
-            if not padding and tuple(sizes) == whole:
-                yield Placement(dp, tp)
+            placement = Placement(dp, tp)
+            sizes = placement.enlarge(local, self._mesh)
+            if not padding and sizes == whole:
+                yield placement
             elif padding and tp is not None and 0 < sizes[tp] - whole[tp] < padding:
-                if sizes[:tp] + sizes[tp + 1 :] == [*whole[:tp], *whole[tp + 1 :]]:
-                    yield Placement(dp, tp, length=whole[tp], padded=sizes[tp])
+                if sizes[:tp] + sizes[tp + 1 :] == whole[:tp] + whole[tp + 1 :]:
+                    yield replace(placement, length=whole[tp], padded=sizes[tp])
 
     def _find_pieces(
         self, expected: TraceTensor, placement: Placement, whole: Shape
