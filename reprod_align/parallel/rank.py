@@ -8,7 +8,7 @@ holds only parts of the tensors that they are made for.
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import Client, Connection
@@ -44,40 +44,23 @@ NoteStream = Callable[[Any, Shape, bool], None]
 """takes a draw's place, its shape on this rank, and whether it is of a part"""
 
 
-def _ignore(key: Any, shape: Shape, is_cut: bool) -> None:
-    pass
-
-
 @dataclass
 class ShardedDraws(KeyedDraws):
     """The draws of one pass on one rank."""
 
     mesh: Mesh = field(default_factory=Mesh)
     rank: int = 0
-    note: NoteStream = _ignore
-
-    @classmethod
-    def of(cls, draws: KeyedDraws, mesh: Mesh, rank: int, note: NoteStream) -> "ShardedDraws":
-        """Return a rank's draws of a pass."""
-        return cls(draws.seed, draws.names, draws.asked, mesh=mesh, rank=rank, note=note)
+    note: NoteStream = lambda place, shape, is_cut: None
 
     def _draw(self, purpose: int, shape: Shape, draw: DrawFunction) -> NDArray[Any]:
         local = tuple(shape)
         key, source = self._begin(local)
         wanted = self.asked.get(key, local)
         placement = next(guess(local, wanted, self.mesh), Placement())
-        whole = _enlarge(local, placement, self.mesh)
+        whole = placement.enlarge(local, self.mesh)
         self.note(key, local, placement.tp is not None)
         self.drawn[key] = whole
         return placement.scatter(lay_out(draw, source, wanted, whole), self.mesh, self.rank)
-
-
-def _enlarge(shape: Shape, placement: Placement, mesh: Mesh) -> Shape:
-    sizes = list(shape)
-    for axis, times in ((placement.dp, mesh.dp), (placement.tp, mesh.tp)):
-        if isinstance(axis, int):
-            sizes[axis] *= times
-    return tuple(sizes)
 
 
 class _AskingPins:
@@ -145,10 +128,10 @@ class RankSide(LocalSide):
     def describe(self) -> ModelInfo:
         """Return what `LocalSide` does; the engine's layers are Linear and Embedding."""
         info = super().describe()
-        borders = engine.read_borders(self.model)
-        modules = {
-            path: _name_kind(known, borders.get(path)) for path, known in info.modules.items()
-        }
+        modules = dict(info.modules)
+        for path, border in engine.read_borders(self.model).items():
+            kind = "Embedding" if border.kind == "vocabulary" else "Linear"
+            modules[path] = ModuleSettings(kind, modules[path].class_name, {})
         return replace(info, modules=modules)
 
     def run(
@@ -156,7 +139,14 @@ class RankSide(LocalSide):
     ) -> Any:
         """Run forward and backward once; see `Side.run`."""
         self.streams = []
-        sharded = ShardedDraws.of(draws, self._mesh, self._rank, self._note_stream)
+        sharded = ShardedDraws(
+            draws.seed,
+            draws.names,
+            draws.asked,
+            mesh=self._mesh,
+            rank=self._rank,
+            note=self._note_stream,
+        )
         return super().run(inputs, training, sharded, *rest, **options)
 
     def _note_stream(self, key: Any, shape: Any, is_cut: bool) -> None:
@@ -183,13 +173,6 @@ class RankSide(LocalSide):
         return found
 
 
-def _name_kind(known: ModuleSettings, border: engine.Border | None) -> ModuleSettings:
-    if border is None:
-        return known
-    kind = "Embedding" if border.kind == "vocabulary" else "Linear"
-    return ModuleSettings(kind, known.class_name, {})
-
-
 class _ServedRank(Served):
     """One pair file's port, and its working state."""
 
@@ -214,18 +197,18 @@ class _ServedRank(Served):
         self._planted = self._no_place = ""
         self._acts: Callable[[], bool] = lambda: True
         if fault:
-            from reprod_align.selftest.ranks import NoPlace, PlantedPort, plant_on_rank
+            from reprod_align.selftest.plant import NoPlace
+            from reprod_align.selftest.ranks import PlantedPort, plant_on_rank
 
             replica, part = mesh.coordinates(rank)
             group = engine.model_parallel_group()
             port = PlantedPort(made, functions, part, mesh.tp, replica, mesh.dp, group, stack)
-            planted = plant_on_rank(fault, port)
+            try:
+                self._planted = plant_on_rank(fault, port)
+            except NoPlace as reason:
+                self._no_place = str(reason)
             self._acts = lambda: port.acted
             made = port.made
-            if isinstance(planted, NoPlace):
-                self._no_place = planted.why
-            else:
-                self._planted = planted
         self._rank_side = RankSide(made, [*functions.values()], wire, mesh, rank)
         super().__init__(file, self._rank_side)
         self._wire = wire
@@ -240,21 +223,16 @@ class _ServedRank(Served):
     def answer(self, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
         if name == "acted":
             return self._acts()
+        objective: Any = _AskingObjective(self._wire)
         if name == "run":
-            return self._run(*arguments, **options)
+            *given, asks, pinned = arguments
+            pins = _AskingPins(self._wire) if pinned else NO_PINS
+            return self._rank_side.run(*given, objective if asks else None, pins=pins, **options)
         if name == "train":
-            objective = _AskingObjective(self._wire) if arguments[3] else None
-            inputs, steps, draws, _, gradients, rates = arguments
-            return self._side.train(inputs, steps, draws, objective, gradients, rates)  # type: ignore[arg-type]
+            inputs, steps, draws, asks, gradients, rates = arguments
+            asked = objective if asks else None
+            return self._side.train(inputs, steps, draws, asked, gradients, rates)
         return super().answer(name, arguments, options)
-
-    def _run(
-        self, inputs: Any, training: bool, draws: KeyedDraws, keep: Any, asks: bool, pinned: bool,
-        **how: Any,
-    ) -> Any:  # fmt: skip
-        objective = _AskingObjective(self._wire) if asks else None
-        pins = _AskingPins(self._wire) if pinned else NO_PINS
-        return self._rank_side.run(inputs, training, draws, keep, objective, pins=pins, **how)
 
 
 def _open(
@@ -292,10 +270,8 @@ def serve(wire: Wire, mesh: Mesh, rank: int) -> None:
 
 def _end_with(lifeline: "Connection[Any, Any]") -> None:
     """End this process at once when the other end of the lifeline is gone, whatever it waits for."""
-    try:
+    with suppress(EOFError, OSError):
         lifeline.recv_bytes()
-    except (EOFError, OSError):
-        pass
     os._exit(1)
 
 
@@ -307,11 +283,8 @@ def main() -> None:
     connection = Client(os.environ[ADDRESS], "AF_UNIX", key)
     wire, mesh = Wire(connection), parse_mesh(os.environ[MESH])
     wire.send((rank, os.getpid()))
-
-    def start() -> list[str]:
-        return engine.start_engine({"dp_degree": mesh.dp, "mp_degree": mesh.tp})
-
-    started = catch_error(Path(__file__), start)
+    degrees = {"dp_degree": mesh.dp, "mp_degree": mesh.tp}
+    started = catch_error(Path(__file__), partial(engine.start_engine, degrees))
     wire.send(started)
     if not isinstance(started, ReprodError):
         np.seterr(all="ignore")

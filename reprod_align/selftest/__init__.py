@@ -10,7 +10,7 @@ apart from faults that only these inputs hide.
 
 import copy
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, product
 from typing import Any, Final, TypeVar, cast
@@ -44,7 +44,7 @@ NO_EFFECT = "it changes no output and no gradient, on these inputs or on others 
 def may_lack_effect(fault: PlantedFault, inputs: Inputs) -> bool:
     """Tell whether a fault that was not revealed may be one that no inputs reveal.
 
-    It is not if a reason to hide is known, or if an axis has length 1: longer inputs may reveal it.
+    Not where a reason to hide is known, nor where an axis has length 1: longer inputs may reveal it.
     """
     arrays = inputs.values() if isinstance(inputs, Mapping) else inputs
     single = any(size == 1 for array in arrays for size in array.shape)
@@ -96,20 +96,17 @@ def _run(side: LocalSide, batch: Batch) -> Iterator[Trace]:
         side.load(kept)
 
 
-def _make_array(loss: float | None) -> Array:
-    return np.array([] if loss is None else [loss])
-
-
 def _is_same(sound: Trace, changed: Trace) -> bool:
-    outputs = {at: leaf.array for at, leaf in sound.outputs.items()}
-    others = {at: leaf.array for at, leaf in changed.outputs.items()}
-    losses = [{"loss": _make_array(trace.loss)} for trace in (sound, changed)]
-    return (
-        _are_near(outputs, others)
-        and _are_near(sound.gradients, changed.gradients)
-        and _are_near(sound.buffers, changed.buffers)
-        and _are_near(*losses)
-    )
+    parts = [
+        (
+            {at: leaf.array for at, leaf in trace.outputs.items()},
+            trace.gradients,
+            trace.buffers,
+            {} if trace.loss is None else {"loss": np.array([trace.loss])},
+        )
+        for trace in (sound, changed)
+    ]
+    return all(_are_near(ours, theirs) for ours, theirs in zip(*parts, strict=True))
 
 
 def _are_near(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> bool:
@@ -171,8 +168,13 @@ class SelfTest:
         """Return the result as text: a table of the faults, and the count."""
         if not self.unbroken.passed:
             return f"the unbroken pair does not pass, so nothing was planted\n{self.unbroken}"
+        words = {True: "revealed", False: "INVISIBLE", None: "no place"}
+        rows = [("fault", "module", "", "first finding, or the reason")]
+        for one in self.outcomes:
+            word = "no effect" if one.without_effect else words[one.revealed]
+            rows.append((one.kind, one.module, word, one.text))
         unseen = [f"not judged: {one.what}" for one in self.unbroken.not_judged]
-        return join_lines([*_list_rows(self.outcomes), "", self.count_line, *unseen])
+        return join_lines([*table(rows), "", self.count_line, *unseen])
 
     def to_json(self) -> str:
         """Return the result as JSON."""
@@ -203,15 +205,11 @@ def selftest_pair(pair: PairSpec) -> SelfTest:
     unbroken = compare_pair(pair)
     if not unbroken.passed:
         return SelfTest(unbroken, [])
-    faults = track(_list_faults(pair, port), "planting faults")
-    return SelfTest(unbroken, [_try_fault(pair, port, fault, unbroken) for fault in faults])
-
-
-def _list_faults(pair: PairSpec, port: LocalSide) -> list[PlantedFault]:
-    """Return the faults for this model, found while it runs on the weights of the comparison."""
-    return _with_loaded(
+    faults = _with_loaded(
         pair, port, lambda: find_faults(FAULTS, observe(port, pair.inputs, pair.steps))
     )
+    planted = track(faults, "planting faults")
+    return SelfTest(unbroken, [_try_fault(pair, port, fault, unbroken) for fault in planted])
 
 
 def _with_loaded(pair: PairSpec, port: LocalSide, do: Callable[[], T]) -> T:
@@ -248,7 +246,12 @@ def _try_fault(
         pair, port, lambda: lacks_effect(port, fault, pair.inputs)
     ):
         return FaultOutcome(fault.kind, fault.module, None, NO_EFFECT, without_effect=True)
-    return FaultOutcome(fault.kind, fault.module, False, _give_reason(fault, report))
+    reason = fault.hint or NO_REASON
+    named = [remark for remark in report.remarks if fault.module and fault.module in remark]
+    seen = next((remark for remark in named if "settings differ" in remark), "")
+    if seen:
+        reason = f"{reason} (a remark names it: {seen})"
+    return FaultOutcome(fault.kind, fault.module, False, reason)
 
 
 def _compare_in_turn(pair: PairSpec, fault: PlantedFault) -> Report:
@@ -267,23 +270,6 @@ def _drop_training(side: Any) -> Side:
     return bare  # type: ignore[no-any-return]
 
 
-def _give_reason(fault: PlantedFault, report: Report) -> str:
-    named = [remark for remark in report.remarks if fault.module and fault.module in remark]
-    seen = next((remark for remark in named if "settings differ" in remark), "")
-    reason = fault.hint or NO_REASON
-    return f"{reason} (a remark names it: {seen})" if seen else reason
-
-
 def shorten(text: str) -> str:
     """Return the text, cut to what a table's column holds."""
     return text if len(text) <= 200 else f"{text[:197]}..."
-
-
-def _list_rows(outcomes: Iterable[FaultOutcome]) -> list[str]:
-    words = {True: "revealed", False: "INVISIBLE", None: "no place"}
-    rows = [
-        (one.kind, one.module, "no effect" if one.without_effect else words[one.revealed], one.text)
-        for one in outcomes
-    ]
-    rows.insert(0, ("fault", "module", "", "first finding, or the reason"))
-    return table(rows)

@@ -15,12 +15,12 @@ from reprod_align.selftest.plant import (
     Finder,
     Forward,
     Found,
-    NamedLayer,
     PlantedFault,
     View,
     fault_at,
     is_plain,
     replace_forward,
+    require,
     take_middle,
 )
 
@@ -36,11 +36,11 @@ _MASKED = "what index {} looks up reaches no output: give it where no mask hides
 def change_padding_index(view: View) -> Found:
     """Look a pad row up as any other; or, where there is none, zero what index 0 looks up."""
     tables = view.list_layers(nn.Embedding)
-    found = view.pick(tables)
-    if found is None:
-        return "no embedding"
+    found = view.pick(tables, "no embedding")
     padded = [place for place in tables if _read_pad_index(place[1]) is not None]
-    path, layer = padded[0] if padded else _find_largest_given_zero(view) or found
+    given_zero = [place for place in tables if (_collect_indices(view, place[0]) == 0).any()]
+    largest = max(given_zero, key=lambda place: int(place[1].weight.shape[0]), default=found)
+    path, layer = padded[0] if padded else largest  # word tables are the largest
 
     def look_up(own: Forward, ids: paddle.Tensor, *args: Any, **kwargs: Any) -> Any:
         return functional.embedding(ids, layer.weight)
@@ -72,14 +72,6 @@ def _read_pad_index(layer: Any) -> int | None:
     return None if index is None or index < 0 else int(index)
 
 
-def _find_largest_given_zero(view: View) -> NamedLayer | None:
-    """Return the largest embedding that is given the index 0: word tables first."""
-    tables = [
-        p for p in view.list_layers(nn.Embedding) if (_collect_indices(view, p[0]) == 0).any()
-    ]
-    return max(tables, key=lambda place: int(place[1].weight.shape[0]), default=None)
-
-
 def _collect_indices(view: View, path: str) -> np.ndarray:
     """Return all indices that the embedding was given, flat."""
     found = [
@@ -95,7 +87,7 @@ def _collect_indices(view: View, path: str) -> np.ndarray:
 def ignore_indices(view: View) -> Found:
     """Look up the first index everywhere."""
     tables = view.list_layers(nn.Embedding)[:_EMBEDDINGS]
-    return [_ignore_index(view, path, layer) for path, layer in tables] or "no embedding"
+    return require([_ignore_index(view, path, layer) for path, layer in tables], "no embedding")
 
 
 def _ignore_index(view: View, path: str, layer: nn.Layer) -> PlantedFault:
@@ -110,23 +102,22 @@ def _ignore_index(view: View, path: str, layer: nn.Layer) -> PlantedFault:
 
 def ignore_inputs(view: View) -> Found:
     """Fill one input with its own first element."""
-    arrays = view.arrays().items()
-    faults = [_ignore_input(view, name, array) for name, array in arrays if array.size]
-    return faults or "no input holds anything"
-
-
-def _ignore_input(view: View, name: str | int, array: np.ndarray) -> PlantedFault:
-    more = "a padded batch" if "mask" in str(name).lower() else "one in which it varies"
-    constant = bool((array == array.flat[0]).all())
-    hint = f"{name} holds {array.flat[0]} alone: give {more}" if constant else ""
-    return _change_input(view, name, _repeat_first_element, hint)
+    faults = []
+    for name, array in view.arrays().items():
+        if array.size:
+            more = "a padded batch" if "mask" in str(name).lower() else "one in which it varies"
+            constant = bool((array == array.flat[0]).all())
+            hint = f"{name} holds {array.flat[0]} alone: give {more}" if constant else ""
+            faults.append(_change_input(view, name, _repeat_first_element, hint))
+    return require(faults, "no input holds anything")
 
 
 def stop_inputs(view: View) -> Found:
     """Let no gradient reach a float input."""
     floats = [name for name, array in view.arrays().items() if array.dtype.kind == "f"]
     faults = [_change_input(view, name, lambda tensor: tensor.detach()) for name in floats]
-    return [replace(fault, noted="input gradient") for fault in faults] or "no input is of floats"
+    noted = [replace(fault, noted="input gradient") for fault in faults]
+    return require(noted, "no input is of floats")
 
 
 def _change_input(
@@ -149,9 +140,8 @@ def _repeat_first_element(tensor: paddle.Tensor) -> paddle.Tensor:
 
 def repeat_first_example(view: View) -> Found:
     """Compute the first example in place of every other one."""
-    arrays = [array for array in view.arrays().values() if array.ndim]
-    if not arrays:
-        return "no input has a batch"
+    every = [array for array in view.arrays().values() if array.ndim]
+    arrays = require(every, "no input has a batch")
 
     def repeat_first(own: Forward, *args: Any, **kwargs: Any) -> Any:
         given = {name: _repeat_first_row(tensor) for name, tensor in kwargs.items()}
@@ -184,7 +174,7 @@ _GENERATORS: Mapping[str, Callable[[], float]] = {
 def change_plain_output(view: View) -> Found:
     """Return another number, another text or another array."""
     faults = [_change_output(view, path, value) for path, value in view.plain.items()]
-    return faults[:_OUTPUTS] or "all outputs are tensors"
+    return require(faults[:_OUTPUTS], "all outputs are tensors")
 
 
 def _change_output(view: View, path: str, value: Any) -> PlantedFault:
@@ -214,9 +204,7 @@ def _make_other(value: Any) -> Any:
 
 def keep_state(view: View) -> Found:
     """Note in train mode how large a layer's output is, and bend it by that in eval mode."""
-    path = take_middle(_list_single(view))
-    if path is None:
-        return "no layer returns one tensor"
+    path = take_middle(_list_single(view), "no layer returns one tensor")
     return fault_at(path, partial(_remember, view.layers[path]), _NOT_IN_TURN)
 
 
@@ -241,9 +229,7 @@ def _remember(layer: nn.Layer) -> Iterator[None]:
 
 def draw_elsewhere(view: View) -> Found:
     """Draw from Python's or numpy's generator in train mode, as for a layer left out now and then."""
-    path = take_middle(_list_single(view))
-    if path is None:
-        return "no layer returns one tensor"
+    path = take_middle(_list_single(view), "no layer returns one tensor")
     return [_draw_from(name, path, view.layers[path]) for name in _GENERATORS]
 
 

@@ -57,9 +57,7 @@ def change_epsilon(view: View) -> Found:
     """Give a norm the epsilon of another framework or model."""
     places = [(path, name) for path, layer in view.layers.items() for name in _EPS_NAMES
               if isinstance(vars(layer).get(name), float) and 0 < vars(layer)[name] < 0.1]  # fmt: skip
-    if not places:
-        return "no layer with an epsilon"
-    path, name = take_middle(places)
+    path, name = take_middle(places, "no layer with an epsilon")
     layer = view.layers[path]
     own = vars(layer)[name]
     other = _USUAL_EPS.get(own, own * 10)
@@ -83,10 +81,7 @@ def _read_pads(layer: Any) -> Any:
 
 def forget_statistics(view: View) -> Found:
     """Leave a batch norm's running statistics at 0 and 1."""
-    found = view.pick(view.list_layers(*_BATCH_NORMS))
-    if found is None:
-        return "no batch norm"
-    path, layer = found
+    path, layer = view.pick(view.list_layers(*_BATCH_NORMS), "no batch norm")
 
     def start_anew(own: Forward, *args: Any, **kwargs: Any) -> Any:
         if layer.training:
@@ -110,8 +105,8 @@ def swap_relu_gelu(view: View) -> Found:
     def swap(own: Forward, arguments: Arguments) -> Any:
         return getattr(functional, other)(arguments["x"])
 
-    fault = _change_call(view, view.list_sites(name), swap, kind=f"{name} -> {other}")
-    return fault or "neither gelu nor relu"
+    sites, kind = view.list_sites(name), f"{name} -> {other}"
+    return _change_call(view, sites, "neither gelu nor relu", swap, kind=kind)
 
 
 def move_softmax_axis(view: View) -> Found:
@@ -125,15 +120,14 @@ def move_softmax_axis(view: View) -> Found:
     sites = view.list_sites("softmax")
     wide = [site for site in sites if max(view.arguments(site)["x"][-2:], default=1) > 1]
     hint = "" if wide else "it runs over a single number: give longer sequences"
-    return _change_call(view, wide or sites, move, hint) or "no softmax"
+    return _change_call(view, wide or sites, "no softmax", move, hint)
 
 
 def swap_pool(view: View) -> Found:
     """Take the average for the largest, or the largest for the average."""
-    sites = [site for site in view.list_sites(*POOLS) if _read_kernel(view.arguments(site)) != {1}]
-    if not sites:
-        return "no pool"
-    name, path = take_middle(sites)
+    sites = [site for site in view.list_sites(*POOLS)
+             if np.any(np.not_equal(view.arguments(site).get("kernel_size", 0), 1))]  # fmt: skip
+    name, path = take_middle(sites, "no pool")
     other = name.replace("max", "avg") if "max" in name else name.replace("avg", "max")
 
     def swap(own: Forward, arguments: Arguments) -> Any:
@@ -144,17 +138,11 @@ def swap_pool(view: View) -> Found:
     return fault_at(path, make, "each window holds one number", f"{name} -> {other}")
 
 
-def _read_kernel(arguments: Arguments) -> set[Any]:
-    return set(np.atleast_1d(arguments.get("kernel_size", 0)).tolist())
-
-
 def stick_in_eval(view: View) -> Found:
     """Run a dropout or a batch norm in eval mode all the time."""
     paths = [path for _, path in _find_dropouts(view)] + _find_recurrent(view)
     paths += [path for path, _ in view.list_layers(*_BATCH_NORMS)]
-    if not paths:
-        return "no layer that differs between train and eval mode"
-    path = take_middle(paths)
+    path = take_middle(paths, "no layer that differs between train and eval mode")
     layer = view.layers[path]
 
     def evaluate(own: Forward, *args: Any, **kwargs: Any) -> Any:
@@ -182,10 +170,9 @@ def exchange_linears(view: View) -> Found:
     pairs = [(first, second) for first, second in combinations(view.list_layers(nn.Linear), 2)
              if parent(first[0]) == parent(second[0])
              and first[1].weight.shape == second[1].weight.shape]  # fmt: skip
-    if not pairs:
-        return "no two Linear layers of one shape beside each other"
     alive = [pair for pair in pairs if all(view.is_alive(path) for path, _ in pair)]
-    (path, first), (other, second) = take_middle(alive or pairs)
+    lacks = "no two Linear layers of one shape beside each other"
+    (path, first), (other, second) = take_middle(alive or pairs, lacks)
 
     @contextmanager
     def exchange() -> Iterator[None]:
@@ -207,10 +194,7 @@ def drop_bias(view: View) -> Found:
     """Compute without a layer's bias."""
     places = [place for place in view.list_layers(nn.Linear, *_CONVS) if place[1].bias is not None]
     filled = [place for place in places if read(place[1].bias).any()]
-    found = view.pick(filled or places, "bias")
-    if found is None:
-        return "no layer with a bias"
-    path, layer = found
+    path, layer = view.pick(filled or places, "no layer with a bias", "bias")
     bias = layer.bias  # left at zero by a conversion, but still trained
     make = partial(replace_parameters, layer, {"bias": lambda: bias - bias.detach()})
     zero = "every bias of the model is 0 already: give trained weights, or biases that are not 0"
@@ -219,12 +203,8 @@ def drop_bias(view: View) -> Found:
 
 def exchange_gamma_beta(view: View) -> Found:
     """Exchange a norm's weight and bias."""
-    found = view.pick(
-        [place for place in view.list_layers(*_NORMS) if None not in _read_affine(place[1])]
-    )
-    if found is None:
-        return "no norm with both weight and bias"
-    path, layer = found
+    places = [place for place in view.list_layers(*_NORMS) if None not in _read_affine(place[1])]
+    path, layer = view.pick(places, "no norm with both weight and bias")
     weight, bias = _read_affine(layer)
     make = partial(replace_parameters, layer, _bind_tensors(weight=bias, bias=weight))
     return fault_at(path, make, view.find_hint(path))
@@ -234,35 +214,25 @@ def shift_rows(view: View) -> Found:
     """Shift an embedding's rows; a table of positions first."""
     tables = view.list_layers(nn.Embedding)
     positions = [place for place in tables if "pos" in place[0].rpartition(".")[2].lower()]
-    found = view.pick(positions or tables)
-    if found is None:
-        return "no embedding"
+    found = view.pick(positions or tables, "no embedding")
     table = read(found[1].weight)
     alike = bool((table == table[:1]).all())
     hint = "all rows of the table are the same: give trained weights" if alike else ""
     kind = "position offset by one" if positions else ""
-    fault = _change_weight(view, [found], lambda weight: paddle.roll(weight, 1, 0), hint, kind)
-    return fault or "no embedding"
+    return _change_weight(view, found, lambda weight: paddle.roll(weight, 1, 0), hint, kind)
 
 
 def freeze_parameter(view: View) -> Found:
     """Keep gradients from a parameter."""
-    found = take_middle(_list_trained(view))
-    if found is None:
-        return _NOTHING_TRAINED
-    name, layer, role = found
+    name, layer, role = take_middle(_list_trained(view), _NOTHING_TRAINED)
     parameter = layer._parameters[role]
     return fault_at(name, partial(replace_attribute, parameter, "stop_gradient", True))
 
 
 def make_buffer(view: View) -> Found:
     """Hold a parameter as a buffer: it computes as before and is never trained."""
-    found = take_middle(
-        [place for place in _list_trained(view) if not isinstance(place[1], _ENTANGLED)]
-    )
-    if found is None:
-        return _NOTHING_TRAINED
-    name, layer, role = found
+    places = [place for place in _list_trained(view) if not isinstance(place[1], _ENTANGLED)]
+    name, layer, role = take_middle(places, _NOTHING_TRAINED)
     return fault_at(name, partial(keep_as_buffer, layer, role))
 
 
@@ -276,9 +246,7 @@ def _list_trained(view: View) -> list[tuple[str, nn.Layer, str]]:
 
 def detach_output(view: View) -> Found:
     """Stop the gradient behind a middle layer that has parameters, or whose inputs depend on some."""
-    path = take_middle(view.list_with_gradient())
-    if path is None:
-        return _NO_GRADIENT
+    path = take_middle(view.list_with_gradient(), _NO_GRADIENT)
 
     def detach(own: Forward, *args: Any, **kwargs: Any) -> Any:
         return change_tensors(own(*args, **kwargs), lambda tensor: tensor.detach())
@@ -293,9 +261,8 @@ def change_by_size(view: View) -> Found:
     draws = KeyedDraws(_SEED, {"": ""})
     by_loss = view.side.run(view.inputs, False, draws, "all", anew=True)
     felt = {call.path: find_largest_gradient(call) for call in by_loss.calls}
-    path = take_middle([path for path in view.list_with_gradient() if felt.get(path, 0.0) > 0])
-    if path is None:
-        return _NO_GRADIENT
+    paths = [path for path in view.list_with_gradient() if felt.get(path, 0.0) > 0]
+    path = take_middle(paths, _NO_GRADIENT)
     elsewhere = next(find_largest_gradient(call) for call in view.trace.calls if call.path == path)
     border, below = math.sqrt(felt[path] * elsewhere), felt[path] < elsewhere
 
@@ -335,29 +302,25 @@ def _same(tensor: Any) -> Any:
 def _change_call(
     view: View,
     sites: Sequence[FunctionUse],
+    lacks: str,
     change: Callable[[Forward, Arguments], Any],
     hint: str = "",
     kind: str = "",
-) -> PlantedFault | None:
-    """Return a fault that changes the middle one of these calls; None without a call."""
-    if not sites:
-        return None
-    name, path = take_middle(sites)
+) -> PlantedFault:
+    """Return a fault that changes the middle one of these calls. Raises NoPlace, `lacks`, without a call."""
+    name, path = take_middle(sites, lacks)
     return fault_at(path, partial(replace_call, view.layers[path], name, change), hint, kind)
 
 
 def _change_weight(
     view: View,
-    places: Sequence[NamedLayer],
+    place: NamedLayer,
     change: Callable[[paddle.Tensor], paddle.Tensor],
     hint: str = "",
     kind: str = "",
-) -> PlantedFault | None:
-    """Return a fault that changes the weight of one of these layers; None without a layer."""
-    found = view.pick(places)
-    if found is None:
-        return None
-    path, layer = found
+) -> PlantedFault:
+    """Return a fault that changes the weight of a layer."""
+    path, layer = place
     weight = layer.weight
     make = partial(replace_parameters, layer, {"weight": lambda: change(weight)})
     return fault_at(path, make, hint or view.find_hint(path), kind)
@@ -373,7 +336,7 @@ def _in_call(
 
     def find(view: View) -> Found:
         sites = [site for site in view.list_sites(*names) if fits(view.arguments(site))]
-        return _change_call(view, sites, lambda own, given: own(**given | change(given))) or lacks
+        return _change_call(view, sites, lacks, lambda own, given: own(**given | change(given)))
 
     return find
 
@@ -385,12 +348,10 @@ def _in_dropout(factor: float) -> Finder:
         return own(**given | {"p": given.get("p", 0.5) * factor}) if factor else given["x"]
 
     def find(view: View) -> Found:
-        fault, path = (
-            _change_call(view, _find_dropouts(view), drop),
-            take_middle(_find_recurrent(view)),
-        )
-        if fault is not None or path is None:
-            return fault or "no dropout with p > 0"
+        sites, lacks = _find_dropouts(view), "no dropout with p > 0"
+        if sites:
+            return _change_call(view, sites, lacks, drop)
+        path = take_middle(_find_recurrent(view), lacks)
         layer = view.layers[path]
         return fault_at(path, partial(set_attributes, layer, {"dropout": layer.dropout * factor}))
 
@@ -412,10 +373,8 @@ def _in_setting(
     """
 
     def find(view: View) -> Found:
-        found = view.pick([place for place in view.list_layers(*kinds) if fits(place[1])])
-        if found is None:
-            return lacks
-        path, layer = found
+        places = [place for place in view.list_layers(*kinds) if fits(place[1])]
+        path, layer = view.pick(places, lacks)
         dead = view.find_hint(path) if by_weight else ""
         return fault_at(path, partial(set_attributes, layer, change(layer)), dead or hint, kind)
 
@@ -430,7 +389,7 @@ def _in_linear(
     def find(view: View) -> Found:
         places = [place for place in view.list_layers(nn.Linear)
                   if not square or len(set(place[1].weight.shape)) == 1]  # fmt: skip
-        return _change_weight(view, places, change) or lacks
+        return _change_weight(view, view.pick(places, lacks), change)
 
     return find
 

@@ -11,10 +11,10 @@ them. After a block everything is as it was.
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from reprod_align.backends import replace_attribute
 from reprod_align.base.blocks import measure_peak
@@ -31,6 +31,7 @@ from paddle.nn import functional
 
 Forward = Callable[..., Any]
 Arguments = dict[str, Any]
+T = TypeVar("T")
 
 POOLS = [f"{kind}_pool{dims}d" for kind in ("avg", "max", "adaptive_avg", "adaptive_max")
           for dims in (1, 2, 3)]  # fmt: skip
@@ -38,6 +39,10 @@ POOLS = [f"{kind}_pool{dims}d" for kind in ("avg", "max", "adaptive_avg", "adapt
 WATCHED = ("relu", "gelu", "softmax", "dropout", "cross_entropy", *POOLS)
 _SIGNATURES = {name: inspect.signature(getattr(functional, name)) for name in WATCHED}
 _ALIASES = {"input": "x", "dim": "axis"}  # Paddle takes PyTorch's words for these too
+
+
+class NoPlace(Exception):
+    """Why a model has no place for a fault."""
 
 
 @contextmanager
@@ -71,10 +76,12 @@ def replace_function(
 
     holders: layers that may keep the function as an attribute: there it is replaced too.
     """
-    own = getattr(functional, name)
+    own, signature = getattr(functional, name), _SIGNATURES[name]
 
     def changed(*args: Any, **kwargs: Any) -> Any:
-        return change(own, _name_arguments(name, args, kwargs))
+        known = signature.parameters
+        named = {key if key in known else _ALIASES.get(key, key): kwargs[key] for key in kwargs}
+        return change(own, dict(signature.bind(*args, **named).arguments))
 
     with ExitStack() as stack:
         for layer in holders:
@@ -84,29 +91,21 @@ def replace_function(
         yield
 
 
-def _name_arguments(name: str, args: Any, kwargs: Mapping[str, Any]) -> Arguments:
-    signature = _SIGNATURES[name]
-    known = signature.parameters
-    named = {key if key in known else _ALIASES.get(key, key): kwargs[key] for key in kwargs}
-    return dict(signature.bind(*args, **named).arguments)
-
-
-@contextmanager
 def replace_call(
     layer: nn.Layer, name: str, change: Callable[[Forward, Arguments], Any]
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """Let change(own, arguments) run in place of the function `name` within the layer's forward."""
 
     def forward(own: Forward, *args: Any, **kwargs: Any) -> Any:
         with replace_function(name, change, [layer]):
             return own(*args, **kwargs)
 
-    with replace_forward(layer, forward):
-        yield
+    return replace_forward(layer, forward)
 
 
-@contextmanager
-def replace_parameters(layer: nn.Layer, made: Mapping[str, Callable[[], Any]]) -> Iterator[None]:
+def replace_parameters(
+    layer: nn.Layer, made: Mapping[str, Callable[[], Any]]
+) -> AbstractContextManager[None]:
     """Let the layer compute with made[name]() in place of its parameters of these names."""
 
     def forward(own: Forward, *args: Any, **kwargs: Any) -> Any:
@@ -117,8 +116,7 @@ def replace_parameters(layer: nn.Layer, made: Mapping[str, Callable[[], Any]]) -
         finally:
             layer._parameters.update(kept)
 
-    with replace_forward(layer, forward):
-        yield
+    return replace_forward(layer, forward)
 
 
 @contextmanager
@@ -147,18 +145,20 @@ def set_attributes(layer: nn.Layer, values: Mapping[str, Any]) -> Iterator[None]
         vars(layer).update(kept)
 
 
-@contextmanager
-def replace_loss(side: LocalSide, change: Callable[[Any, Any], Any]) -> Iterator[LocalSide]:
-    """Yield a side whose loss is change(own, output), if it has one."""
+def replace_loss(
+    side: LocalSide, change: Callable[[Any, Any], Any]
+) -> AbstractContextManager[LocalSide]:
+    """Return a block with a side whose loss is change(own, output), if it has one."""
     changed = side.with_model(side.model)
     if side.loss is not None:
         changed.loss = partial(change, side.loss)
-    yield changed
+    return nullcontext(changed)
 
 
-@contextmanager
-def change_optimizer(side: LocalSide, change: Callable[[Any, Any], None]) -> Iterator[LocalSide]:
-    """Yield a side whose optimizers change(optimizer, model) has changed after they were made."""
+def change_optimizer(
+    side: LocalSide, change: Callable[[Any, Any], None]
+) -> AbstractContextManager[LocalSide]:
+    """Return a block with a side: change(optimizer, model) has changed its optimizers once they were made."""
     make = side.optimizer
 
     def made(model: Any) -> Any:
@@ -168,7 +168,7 @@ def change_optimizer(side: LocalSide, change: Callable[[Any, Any], None]) -> Ite
 
     changed = side.with_model(side.model)
     changed.optimizer = made
-    yield changed
+    return nullcontext(changed)
 
 
 @contextmanager
@@ -181,22 +181,21 @@ def advance_schedule(side: LocalSide) -> Iterator[LocalSide]:
         scheduler.step()
         return scheduler
 
+    def step_own_schedule(optimizer: Any) -> Any:
+        step(optimizer._learning_rate)
+        return optimizer
+
     changed = side.with_model(side.model)
     own, make = side.scheduler, side.optimizer
     if own is not None:
         changed.scheduler = lambda optimizer: step(own(optimizer))
     elif make is not None:
-        changed.optimizer = lambda model: _step_own_schedule(make(model), step)
+        changed.optimizer = lambda model: step_own_schedule(make(model))
     try:
         yield changed
     finally:
         for scheduler, attributes in reversed(stepped):
             vars(scheduler).update(attributes)
-
-
-def _step_own_schedule(optimizer: Any, step: Callable[[Any], Any]) -> Any:
-    step(optimizer._learning_rate)
-    return optimizer
 
 
 NamedLayer = tuple[str, nn.Layer]
@@ -260,11 +259,13 @@ class View:
                 if call.path and find_largest_gradient(call) > 0
                 and not list(self.layers[call.path].children())]  # fmt: skip
 
-    def pick(self, places: Sequence[NamedLayer], role: str = "weight") -> NamedLayer | None:
-        """Return the middle one of those whose parameter `role` counts; if none does, of all."""
+    def pick(self, places: Sequence[NamedLayer], lacks: str, role: str = "weight") -> NamedLayer:
+        """Return the middle one of those whose parameter `role` counts; if none does, of all.
+
+        Raises NoPlace, with the text `lacks`, where there are none.
+        """
         alive = [place for place in places if self.is_alive(place[0], role)]
-        chosen: NamedLayer | None = take_middle(alive or places)
-        return chosen
+        return take_middle(alive or places, lacks)
 
     def find_hint(self, path: str, role: str = "weight") -> str:
         """Return why a change of this parameter may stay hidden."""
@@ -309,9 +310,16 @@ def find_largest_gradient(call: Call) -> float:
     )
 
 
-def take_middle(places: Sequence[Any]) -> Any:
-    """Return the middle one, None if there is none."""
-    return places[len(places) // 2] if places else None
+def require(found: list[T], lacks: str) -> list[T]:
+    """Return what was found. Raises NoPlace, with the text `lacks`, if that is nothing."""
+    if not found:
+        raise NoPlace(lacks)
+    return found
+
+
+def take_middle(places: Sequence[T], lacks: str) -> T:
+    """Return the middle one. Raises NoPlace, with the text `lacks`, where there is none."""
+    return require([*places], lacks)[len(places) // 2]
 
 
 def read(tensor: paddle.Tensor) -> np.ndarray:
@@ -369,21 +377,22 @@ class PlantedFault:
     """what a report may name as not judged, and reveals the fault by that"""
 
 
-Found = PlantedFault | str | list[PlantedFault]
-"""the faults, or why the model has no place for one"""
+Found = PlantedFault | list[PlantedFault]
 Finder = Callable[[View], Found]
+"""finds a kind of fault in a model; raises NoPlace where the model has no place for it"""
 
 
 def find_faults(table: Mapping[str, Finder], view: View) -> list[PlantedFault]:
     """Return the faults of a table, by kind and planted nowhere yet."""
-    return [fault for kind, find in table.items() for fault in _name_kind(kind, find(view))]
-
-
-def _name_kind(kind: str, found: Found) -> list[PlantedFault]:
-    if isinstance(found, str):
-        return [PlantedFault("", None, found, kind)]
-    several = found if isinstance(found, list) else [found]
-    return [replace(fault, kind=fault.kind or kind) for fault in several]
+    faults: list[PlantedFault] = []
+    for kind, find in table.items():
+        try:
+            found = find(view)
+        except NoPlace as reason:
+            found = PlantedFault("", None, str(reason))
+        several = found if isinstance(found, list) else [found]
+        faults += [replace(fault, kind=fault.kind or kind) for fault in several]
+    return faults
 
 
 def fault_at(

@@ -1,7 +1,7 @@
 """Faults of ports that run on several ranks, planted as each rank makes the user's own port.
 
 A fault is planted on all ranks alike; what differs between them follows from a rank's place. Where the
-port has no place for it, a plant returns why.
+port has no place for it, a plant raises NoPlace.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +11,13 @@ from typing import Any, Final
 
 from reprod_align.backends import replace_attribute
 from reprod_align.backends.paddle import parallel as engine
-from reprod_align.selftest.plant import change_tensors, replace_forward
+from reprod_align.selftest.plant import (
+    NoPlace,
+    change_tensors,
+    replace_forward,
+    require,
+    take_middle,
+)
 
 import paddle
 from paddle import distributed as dist
@@ -48,17 +54,20 @@ class PlantedPort:
         """The model within the engine's wrapper."""
         return engine.unwrap(self.made)
 
-    def layer(self, *kinds: str) -> tuple[str, nn.Layer] | None:
-        """Return path and layer of the middle one of the engine's layers of these kinds; None without any."""
+    def layer(self, lacks: str, *kinds: str) -> tuple[str, Any]:
+        """Return path and layer of the middle one of the engine's layers of these kinds.
+
+        Raises NoPlace, with the text `lacks`, without any.
+        """
         found = [(path, layer) for path, layer in self.model.named_sublayers()
                  if engine.find_kind(layer) in kinds]  # fmt: skip
-        return found[len(found) // 2] if found else None
+        return take_middle(found, lacks)
 
-    def parameter(self, is_cut: bool) -> tuple[str, Any] | None:
+    def parameter(self, is_cut: bool) -> tuple[str, Any]:
         """Return the middle one of the trained parameters that are cut (or whole), and its name."""
         found = [(name, one) for name, one in self.model.named_parameters()
                  if not one.stop_gradient and bool(one.is_distributed) == is_cut]  # fmt: skip
-        return found[len(found) // 2] if found else None
+        return take_middle(found, f"no parameter is {'cut' if is_cut else 'whole'} on every rank")
 
     @property
     def is_last(self) -> bool:
@@ -70,14 +79,7 @@ class PlantedPort:
         self.stack.enter_context(replace_forward(layer, forward))
 
 
-@dataclass(frozen=True)
-class NoPlace:
-    """Why a port has no place for a fault."""
-
-    why: str
-
-
-PlantOnRank = Callable[[PlantedPort], str | NoPlace]
+PlantOnRank = Callable[[PlantedPort], str]
 """plants a fault and returns the name of the layer or parameter, "" for the model or its training"""
 
 
@@ -89,17 +91,14 @@ def _in_row(
 ) -> PlantOnRank:
     """Return a plant: compute(port, layer, x) in place of a RowParallelLinear."""
 
-    def plant(port: PlantedPort) -> str | NoPlace:
-        found = port.layer("row")
-        if found is None:
-            return NoPlace("no RowParallelLinear")
-        path, layer = found
+    def plant(port: PlantedPort) -> str:
+        path, layer = port.layer("no RowParallelLinear", "row")
         if engine.read_borders(port.model)[path] != engine.Border("row", -1, None):
-            return NoPlace(
+            raise NoPlace(
                 "its RowParallelLinear takes whole inputs, or gives parts of the sequence"
             )
         if needs_bias and layer.bias is None:
-            return NoPlace("its RowParallelLinear has no bias")
+            raise NoPlace("its RowParallelLinear has no bias")
         port.replace(layer, lambda own, x: compute(port, layer, x))
         return path
 
@@ -119,42 +118,38 @@ def _sum_biases(port: PlantedPort, layer: Any, x: Any) -> Any:
     return mp_ops._mp_allreduce(_multiply(port, layer, x), group=port.group)
 
 
-def _skip_identity(port: PlantedPort) -> str | NoPlace:
-    def multiply(own: Any, layer: Any, x: Any) -> Any:
-        return _multiply(port, layer, x)
-
-    return _in_column(port, multiply, takes_whole=True)
-
-
-def _exchange_outputs(port: PlantedPort) -> str | NoPlace:
-    def exchange(own: Callable[..., Any], layer: Any, *given: Any) -> Any:
-        whole = mp_ops._c_concat(own(*given), group=port.group)
-        width = layer.weight.shape[-1]
-        start = (port.part + 1) % port.parts * width
-        return whole[..., start : start + width]
-
-    return _in_column(port, exchange)
-
-
 def _in_column(
-    port: PlantedPort, compute: Callable[..., Any], takes_whole: bool = False
-) -> str | NoPlace:
-    found = port.layer("column")
-    border = engine.read_borders(port.model)[found[0]] if found else None
-    if found is None or border is None or border.made is None:
-        return NoPlace("no ColumnParallelLinear whose output stays cut")
-    path, layer = found
-    if takes_whole and border.given is not None:
-        return NoPlace("its ColumnParallelLinear takes parts of the sequence")
-    port.replace(layer, lambda own, *given: compute(own, layer, *given))
-    return path
+    compute: Callable[[PlantedPort, Callable[..., Any], Any, Any], Any], takes_whole: bool = False
+) -> PlantOnRank:
+    """Return a plant: compute(port, own, layer, x) in place of a ColumnParallelLinear, which is `own`."""
+
+    def plant(port: PlantedPort) -> str:
+        lacks = "no ColumnParallelLinear whose output stays cut"
+        path, layer = port.layer(lacks, "column")
+        border = engine.read_borders(port.model)[path]
+        if border.made is None:
+            raise NoPlace(lacks)
+        if takes_whole and border.given is not None:
+            raise NoPlace("its ColumnParallelLinear takes parts of the sequence")
+        port.replace(layer, lambda own, x: compute(port, own, layer, x))
+        return path
+
+    return plant
 
 
-def _scale_part(port: PlantedPort) -> str | NoPlace:
-    found = port.layer("column", "row")
-    if found is None:
-        return NoPlace("no layer of the engine")
-    path, layer = found
+def _skip_identity(port: PlantedPort, own: Callable[..., Any], layer: Any, x: Any) -> Any:
+    return _multiply(port, layer, x)
+
+
+def _exchange_outputs(port: PlantedPort, own: Callable[..., Any], layer: Any, x: Any) -> Any:
+    whole = mp_ops._c_concat(own(x), group=port.group)
+    width = layer.weight.shape[-1]
+    start = (port.part + 1) % port.parts * width
+    return whole[..., start : start + width]
+
+
+def _scale_part(port: PlantedPort) -> str:
+    path, layer = port.layer("no layer of the engine", "column", "row")
     if port.part == port.parts - 1:
         port.replace(
             layer, lambda own, *given: change_tensors(own(*given), lambda made: made * 1.01)
@@ -162,11 +157,8 @@ def _scale_part(port: PlantedPort) -> str | NoPlace:
     return path
 
 
-def _shift_vocabulary(port: PlantedPort) -> str | NoPlace:
-    found = port.layer("vocabulary")
-    if found is None:
-        return NoPlace("no VocabParallelEmbedding")
-    path, layer = found
+def _shift_vocabulary(port: PlantedPort) -> str:
+    path, layer = port.layer("no VocabParallelEmbedding", "vocabulary")
     if port.part == port.parts - 1:
         layer.vocab_start_index -= 1
     return path
@@ -178,11 +170,8 @@ def _shift_vocabulary(port: PlantedPort) -> str | NoPlace:
 def _in_gradient(change: Callable[[PlantedPort, Any], Any], is_cut: bool = False) -> PlantOnRank:
     """Return a plant: change(port, gradient) in place of a parameter's gradient."""
 
-    def plant(port: PlantedPort) -> str | NoPlace:
-        found = port.parameter(is_cut)
-        if found is None:
-            return NoPlace(f"no parameter is {'cut' if is_cut else 'whole'} on every rank")
-        name, parameter = found
+    def plant(port: PlantedPort) -> str:
+        name, parameter = port.parameter(is_cut)
         parameter.register_hook(lambda gradient: change(port, gradient))
         return name
 
@@ -195,7 +184,7 @@ def _exchange_gradients(port: PlantedPort, gradient: Any) -> Any:
     return parts[(port.part + 1) % port.parts]
 
 
-def _skip_average(port: PlantedPort) -> str | NoPlace:
+def _skip_average(port: PlantedPort) -> str:
     if engine.reduces_itself(port.made):
         port.stack.enter_context(port.made.no_sync())
         return ""
@@ -208,19 +197,19 @@ def _skip_average(port: PlantedPort) -> str | NoPlace:
 def _in_loss(factor: Callable[[PlantedPort], float]) -> PlantOnRank:
     """Return a plant: the loss times a factor."""
 
-    def plant(port: PlantedPort) -> str | NoPlace:
+    def plant(port: PlantedPort) -> str:
         own, times = port.functions["paddle_loss"], factor(port)
         if own is None:
-            return NoPlace("the file defines no paddle_loss")
+            raise NoPlace("the file defines no paddle_loss")
         port.functions["paddle_loss"] = lambda output: own(output) * times
         return ""
 
     return plant
 
 
-def _change_rate(port: PlantedPort) -> str | NoPlace:
+def _change_rate(port: PlantedPort) -> str:
     if port.functions["paddle_scheduler"] is not None:
-        return NoPlace("a schedule sets the learning rate")
+        raise NoPlace("a schedule sets the learning rate")
 
     def change(optimizer: Any) -> None:
         inner = engine.innermost(optimizer)
@@ -230,10 +219,8 @@ def _change_rate(port: PlantedPort) -> str | NoPlace:
     return _in_optimizer(port, change)
 
 
-def _drift(port: PlantedPort) -> str | NoPlace:
-    found = port.parameter(False)
-    if found is None:
-        return NoPlace("no parameter is whole on every rank")
+def _drift(port: PlantedPort) -> str:
+    name, parameter = port.parameter(False)
 
     def change(optimizer: Any) -> None:
         own = optimizer.step
@@ -242,19 +229,17 @@ def _drift(port: PlantedPort) -> str | NoPlace:
             own(*given, **options)
             if port.part == port.parts - 1:
                 with paddle.no_grad():
-                    found[1].scale_(1.001)
+                    parameter.scale_(1.001)
 
         optimizer.step = step_and_drift
 
-    return _in_optimizer(port, change, found[0])
+    return _in_optimizer(port, change, name)
 
 
-def _in_optimizer(
-    port: PlantedPort, change: Callable[[Any], None], place: str = ""
-) -> str | NoPlace:
+def _in_optimizer(port: PlantedPort, change: Callable[[Any], None], place: str = "") -> str:
     make = port.functions["paddle_optimizer"]
     if make is None:
-        return NoPlace("the file defines no paddle_optimizer")
+        raise NoPlace("the file defines no paddle_optimizer")
 
     def make_changed(model: Any) -> Any:
         made = make(model)
@@ -268,9 +253,8 @@ def _in_optimizer(
 # ---------------------------------------------------------------------- dropout
 
 
-def _repeat_masks(port: PlantedPort) -> str | NoPlace:
-    if not _list_dropouts(port.model):
-        return NoPlace("no Dropout with a probability above 0")
+def _repeat_masks(port: PlantedPort) -> str:
+    _require_dropouts(port.model)
     tracker = get_rng_state_tracker()
 
     @contextmanager
@@ -283,10 +267,8 @@ def _repeat_masks(port: PlantedPort) -> str | NoPlace:
     return ""
 
 
-def _draw_apart(port: PlantedPort) -> str | NoPlace:
-    found = _list_dropouts(port.model)
-    if not found:
-        return NoPlace("no Dropout with a probability above 0")
+def _draw_apart(port: PlantedPort) -> str:
+    found = _require_dropouts(port.model)
     tracker, depth = get_rng_state_tracker(), [0]
     enter = tracker.rng_state
 
@@ -308,14 +290,15 @@ def _draw_apart(port: PlantedPort) -> str | NoPlace:
 
     port.stack.enter_context(replace_attribute(tracker, "rng_state", note))
     port.acted = False
-    for layer in found.values():
+    for layer in found:
         port.replace(layer, draw)
     return ""
 
 
-def _list_dropouts(model: nn.Layer) -> Mapping[str, nn.Layer]:
-    return {path: layer for path, layer in model.named_sublayers()
-            if isinstance(layer, nn.Dropout) and layer.p > 0}  # fmt: skip
+def _require_dropouts(model: nn.Layer) -> list[nn.Layer]:
+    """Return the layers that drop something out. Raises NoPlace if there are none."""
+    found = [layer for layer in model.sublayers() if isinstance(layer, nn.Dropout) and layer.p > 0]
+    return require(found, "no Dropout with a probability above 0")
 
 
 # ---------------------------------------------------------------------- the table
@@ -324,8 +307,8 @@ _FAULTS: Final[Mapping[str, tuple[str, PlantOnRank]]] = {
     "row layer not summed": ("tp", _in_row(_multiply)),
     "row layer averaged": ("tp", _in_row(_average)),
     "row layer's bias added on each rank": ("tp", _in_row(_sum_biases, needs_bias=True)),
-    "column layer's gradient not summed": ("tp", _skip_identity),
-    "column layer gives another rank's part": ("tp", _exchange_outputs),
+    "column layer's gradient not summed": ("tp", _in_column(_skip_identity, takes_whole=True)),
+    "column layer gives another rank's part": ("tp", _in_column(_exchange_outputs)),
     "one rank's layer scaled": ("tp", _scale_part),
     "vocabulary shifted by one on a rank": ("tp", _shift_vocabulary),
     "gradient counted on each rank": (
@@ -359,6 +342,6 @@ def list_rank_faults(axes: Iterable[str]) -> list[str]:
     return [kind for kind, (needed, _) in _FAULTS.items() if needed in given]
 
 
-def plant_on_rank(kind: str, port: PlantedPort) -> str | NoPlace:
-    """Plant a fault in what this rank made; return where, or why it has no place."""
+def plant_on_rank(kind: str, port: PlantedPort) -> str:
+    """Plant a fault in what this rank made; return where. Raises NoPlace if the port has no place for it."""
     return _FAULTS[kind][1](port)

@@ -8,12 +8,14 @@ from reprod_align.selftest.plant import (
     Finder,
     Forward,
     Found,
+    NoPlace,
     PlantedFault,
     View,
     advance_schedule,
     change_optimizer,
     replace_function,
     replace_loss,
+    take_middle,
 )
 
 import numpy as np
@@ -56,11 +58,11 @@ def count_ignored_labels(view: View) -> Found:
     calls = view.calls["cross_entropy"].get("", [])
     hard = [call for call in calls if isinstance(call["label"], np.ndarray)]
     if not hard:
-        return "the loss calls no cross_entropy on class labels"
+        raise NoPlace("the loss calls no cross_entropy on class labels")
     ignored = hard[0].get("ignore_index", _IGNORED)
     held = any((call["label"] == ignored).any() for call in hard)
     if not held and ignored == _IGNORED and _has_one_label_each(view, hard):
-        return "each example has one label, and none is ignored"
+        raise NoPlace("each example has one label, and none is ignored")
 
     def count(own: Any, output: Any) -> Any:
         with replace_function("cross_entropy", _count_ignored):
@@ -105,17 +107,18 @@ def _in_optimizer(
 def change_decay(view: View, optimizer: Any) -> Found:
     """Double the weight decay, or add one."""
     if any(_list_decays(optimizer)):
-        return _in_optimizer(lambda made, model: _set(made, _DECAYS, _double_value))
-    return (
-        "the optimizer's groups do not decay"
-        if _list_groups(optimizer)
-        else _in_optimizer(_add_decay)
-    )
+        return _in_optimizer(_double_decay)
+    if _list_groups(optimizer):
+        raise NoPlace("the optimizer's groups do not decay")
+    return _in_optimizer(_add_decay)
 
 
-def _double_value(value: Any) -> Any:
-    double = 2 * _read_coefficient(value)
-    return type(value)(double) if hasattr(value, "_coeff") else double
+def _double_decay(optimizer: Any, model: Any) -> None:
+    def double(value: Any) -> Any:
+        doubled = 2 * _read_coefficient(value)
+        return type(value)(doubled) if hasattr(value, "_coeff") else doubled
+
+    _set(optimizer, _DECAYS, double)
 
 
 def _add_decay(optimizer: Any, model: Any) -> None:
@@ -129,22 +132,15 @@ def decay_elsewhere(view: View, optimizer: Any) -> Found:
     """Let other parameters decay."""
     decays = _list_decays(optimizer)
     if not any(decays):
-        return "the optimizer has no weight decay"
+        raise NoPlace("the optimizer has no weight decay")
     if vars(optimizer).get("_apply_decay_param_fun") is not None:
         return _in_optimizer(_decay_all)
-    if (
-        len(
-            {
-                _read_coefficient(group.get("weight_decay") or 0.0)
-                for group in _list_groups(optimizer)
-            }
-        )
-        > 1
-    ):
+    groups = _list_groups(optimizer)
+    if len({_read_coefficient(group.get("weight_decay") or 0.0) for group in groups}) > 1:
         return _in_optimizer(lambda made, model: _set(made, _DECAYS[:1], lambda own: max(decays)))
     if isinstance(optimizer, paddle.optimizer.AdamW):
         return _in_optimizer(_spare_vectors, kind="no decay on biases and norms")
-    return "the optimizer decays every parameter alike"
+    raise NoPlace("the optimizer decays every parameter alike")
 
 
 def _decay_all(optimizer: Any, model: Any) -> None:
@@ -156,37 +152,43 @@ def _spare_vectors(optimizer: Any, model: Any) -> None:
     optimizer._apply_decay_param_fun = wide.__contains__
 
 
-def change_optimizer_epsilon(view: View, optimizer: Any) -> Found:
-    """Use the other usual epsilon."""
-    own = vars(optimizer).get("_epsilon")
-    if not isinstance(own, float):
-        return "the optimizer has no epsilon"
-    return _change_number("optimizer's epsilon", "epsilon", own, 1e-6 if own <= 1e-8 else 1e-8)
+def _in_number(
+    kind: str, name: str, lacks: str, choose: Callable[[float], float]
+) -> Callable[[View, Any], Found]:
+    """Return what finds a fault of an optimizer: one of its numbers is the other usual one."""
+
+    def find(view: View, optimizer: Any) -> Found:
+        own = vars(optimizer).get(f"_{name}")
+        if not isinstance(own, float):
+            raise NoPlace(lacks)
+        other = choose(own)
+        words = f"{kind} {own:g} -> {other:g}"
+        return _in_optimizer(
+            lambda made, model: _set(made, [name], lambda value: other), kind=words
+        )
+
+    return find
 
 
-def change_beta2(view: View, optimizer: Any) -> Found:
-    """Use the other usual beta2."""
-    own = vars(optimizer).get("_beta2")
-    if not isinstance(own, float):
-        return "the optimizer has no betas"
-    return _change_number("beta2", "beta2", own, 0.98 if own > 0.98 else 0.999)
-
-
-def _change_number(kind: str, name: str, own: float, other: float) -> PlantedFault:
-    def change(made: Any, model: Any) -> None:
-        _set(made, [name], lambda value: other)
-
-    return _in_optimizer(change, kind=f"{kind} {own:g} -> {other:g}")
+change_optimizer_epsilon = _in_number(
+    "optimizer's epsilon", "epsilon", "the optimizer has no epsilon",
+    lambda own: 1e-6 if own <= 1e-8 else 1e-8,
+)  # fmt: skip
+change_beta2 = _in_number(
+    "beta2", "beta2", "the optimizer has no betas", lambda own: 0.98 if own > 0.98 else 0.999
+)
 
 
 def leave_parameter_out(view: View, optimizer: Any) -> Found:
     """Take a parameter out of the optimizer."""
-    held = {id(p) for p in _list_parameters(optimizer)}
+    groups = _list_groups(optimizer)
+    every = (
+        [p for group in groups for p in group["params"]] if groups else optimizer._parameter_list
+    )
+    held = {id(parameter) for parameter in every}
     named = [(name, parameter) for name, parameter in view.side.model.named_parameters()
              if id(parameter) in held and np.any(view.trace.gradients.get(name, 0.0))]  # fmt: skip
-    if not named:
-        return "the optimizer holds no parameter in use"
-    name, left_out = named[len(named) // 2]
+    name, left_out = take_middle(named, "the optimizer holds no parameter in use")
 
     def leave_out(made: Any, model: Any) -> None:
         for owner in ("_param_groups", "_parameter_list"):
@@ -194,11 +196,6 @@ def leave_parameter_out(view: View, optimizer: Any) -> Found:
                                   if group is not left_out])  # fmt: skip
 
     return _in_optimizer(leave_out, module=name)
-
-
-def _list_parameters(optimizer: Any) -> list[Any]:
-    groups = _list_groups(optimizer)
-    return [p for group in groups for p in group["params"]] if groups else optimizer._parameter_list
 
 
 def _drop_from_group(group: Any, parameter: Any) -> Any:
@@ -211,7 +208,7 @@ def leave_clip_out(view: View, optimizer: Any) -> Found:
     """Clip no gradients."""
     clips = [optimizer._grad_clip, *(group.get("grad_clip") for group in _list_groups(optimizer))]
     if not any(clip is not None for clip in clips):
-        return "the optimizer does not clip"
+        raise NoPlace("the optimizer does not clip")
 
     def unclip(made: Any, model: Any) -> None:
         made._grad_clip = None
@@ -226,7 +223,7 @@ def run_schedule_ahead(view: View, optimizer: Any) -> Found:
     """Start the schedule one step late."""
     side = view.side
     if side.scheduler is None and side.fw.own_scheduler(optimizer) is None:
-        return "the learning rate does not follow a schedule"
+        raise NoPlace("the learning rate does not follow a schedule")
     rates = {tuple(rates) for rates in side.rates(view.steps + 1)}
     same = f"the rate stays the same for {view.steps} steps: give more steps"
     return PlantedFault("", advance_schedule, same if len(rates) == 1 else "", in_steps=True)

@@ -5,10 +5,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from reprod_align.pair import paddle_side
-from reprod_align.selftest.plant import PlantedFault, View, observe
+from reprod_align.selftest.plant import NoPlace, PlantedFault, View, observe
 
 import numpy as np
 import paddle
+import pytest
 
 X = np.random.default_rng(0).standard_normal((3, 4))
 IMAGES = np.random.default_rng(1).standard_normal((2, 3, 6, 6))
@@ -56,3 +57,10 @@ def gradients(view: View, fault: PlantedFault) -> dict[str, bool]:
         }
     model.clear_gradients()
     return found
+
+
+def tell_why_not(find: Any, *given: Any) -> str:
+    """Return why a model has no place for a kind of fault."""
+    with pytest.raises(NoPlace) as found:
+        find(*given)
+    return str(found.value)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from reprod_align.selftest import FAULTS, layers
-from tests.selftest.observed import IMAGES, X, changes_output, gradients, observed
+from tests.selftest.observed import IMAGES, X, changes_output, gradients, observed, tell_why_not
 
 import numpy as np
 import paddle
@@ -37,7 +37,7 @@ def test_a_setting_is_changed(find: Any, layer: Any, inputs: np.ndarray, kind: s
 ])  # fmt: skip
 def test_a_model_without_a_place_for_it(find: Any, reason: str) -> None:
     with observed(nn.Sequential(nn.Conv2D(3, 2, 1)), IMAGES) as view:
-        assert find(view) == reason
+        assert tell_why_not(find, view) == reason
 
 
 def test_running_statistics() -> None:
@@ -117,7 +117,7 @@ def test_the_dropout_inside_a_recurrent_layer_is_changed(find: Any, kind: Any) -
 ])  # fmt: skip
 def test_a_model_without_such_a_call(find: Any, reason: str) -> None:
     with observed(nn.Sequential(nn.Linear(4, 2), nn.Dropout(0.0)), X) as view:
-        assert find(view) == reason
+        assert tell_why_not(find, view) == reason
 
 
 def test_a_softmax_of_one_number_has_a_hint() -> None:
@@ -154,7 +154,7 @@ def test_a_weight_is_changed(find: Any, model: Any, inputs: np.ndarray, module: 
 ])  # fmt: skip
 def test_a_model_without_such_a_weight(find: Any, reason: str) -> None:
     with observed(nn.Sequential(nn.Linear(4, 2, bias_attr=False)), X) as view:
-        assert find(view) == reason
+        assert tell_why_not(find, view) == reason
 
 
 def test_two_layers_weights_are_exchanged() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from reprod_align.selftest import training
 from reprod_align.selftest.plant import PlantedFault, View
-from tests.selftest.observed import X, observed
+from tests.selftest.observed import X, observed, tell_why_not
 
 import paddle
 import pytest
@@ -63,11 +63,12 @@ def test_labels_of_whole_examples_are_not_ignored(
         return functional.cross_entropy(given, paddle.to_tensor(labels), ignore_index=ignore)
 
     with observed(linear(), X, loss=loss) as view:
-        fault = training.count_ignored_labels(view)
-    if found is None:
-        assert fault == "each example has one label, and none is ignored"
-    else:
-        assert fault.hint == f"{found}: give some labels that are ignored"
+        if found is None:
+            why = tell_why_not(training.count_ignored_labels, view)
+            assert why == "each example has one label, and none is ignored"
+        else:
+            fault = training.count_ignored_labels(view)
+            assert fault.hint == f"{found}: give some labels that are ignored"
 
 
 def test_losses_that_cannot_show_a_fault() -> None:
@@ -75,7 +76,7 @@ def test_losses_that_cannot_show_a_fault() -> None:
         assert "no loss is given" in training.scale_loss(view).hint
         assert training.count_ignored_labels(view) == []
     with observed(linear(), X, loss=lambda output: output.sum()) as view:
-        assert "calls no cross_entropy" in training.count_ignored_labels(view)
+        assert "calls no cross_entropy" in tell_why_not(training.count_ignored_labels, view)
     with observed(linear(), X[:1], loss=lambda output: output.sum()) as view:
         assert "give several" in training.scale_loss(view).hint
 
@@ -113,7 +114,7 @@ def test_an_optimizer_without_a_place_for_it() -> None:
         return paddle.optimizer.SGD(0.1, parameters=model.parameters())
 
     with observed(linear(), X, optimizer=sgd) as view:
-        found = [find(view, view.optimizer) for find in (
+        found = [tell_why_not(find, view, view.optimizer) for find in (
             training.decay_elsewhere, training.change_optimizer_epsilon, training.change_beta2,
             training.leave_clip_out, training.run_schedule_ahead)]  # fmt: skip
     assert found == [
