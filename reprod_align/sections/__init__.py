@@ -117,21 +117,17 @@ def judge_request(open_request: OpenRequest, state: Path | None, workers: Worker
 
 
 def _judge_sections(work: SectionWork, job: Job, run: RunTasks, apart: bool) -> Report:
-    """Return the report on the whole pair."""
+    """Return the report on the whole pair. Raises ModelFailure if PyTorch's model fails."""
+    pair = work.pair
     try:
         reports = judge_pieces(work, job, run, apart)
     except ModelFailure as error:
-        return _report_failure(work.pair, error)
+        if error.framework != pair.port.side.name:
+            raise
+        pair.show()
+        return report_failure(pair.reference.side, pair.pairing, error)
     tell("")
     return _conclude(work, merge_reports(reports))
-
-
-def _report_failure(pair: SectionedPair, error: ModelFailure) -> Report:
-    """Return the report on a port that raises. Raises the error again if PyTorch's model made it."""
-    if error.framework != pair.port.side.name:
-        raise error
-    pair.show()
-    return report_failure(pair.reference.side, pair.pairing, error)
 
 
 def _conclude(work: SectionWork, report: Report) -> Report:

@@ -52,9 +52,10 @@ class Ties:
         """Return the parameters within a module."""
         return self._within.get(path, set())
 
-    def count(self, path: str) -> int:
-        """Return the number of elements of the parameters within a module."""
-        return sum(prod(self.info.tensors[tie].shape) for tie in self.within(path))
+    def count(self, *paths: str) -> int:
+        """Return the number of elements of the parameters within modules, each parameter once."""
+        ties = {tie for path in paths for tie in self.within(path)}
+        return sum(prod(self.info.tensors[tie].shape) for tie in ties)
 
     def names(self, names: Sequence[str]) -> frozenset[str]:
         """Return the tensors of these names."""
@@ -74,20 +75,17 @@ class Cover:
     """the modules that compute something themselves; a list of modules does not"""
     callable_paddle: Set[str]
 
-    def choose(self, limit: int) -> list[Section]:
-        """Return the outermost modules of at most `limit` parameters that have a counterpart.
+    def choose(self, limit: int, path: str = "") -> list[Section]:
+        """Return the outermost modules within `path` of at most `limit` parameters that have a counterpart.
 
         A module without children is one whatever it holds, and so is a module with a child that has
         no counterpart of its own.
         """
-        return self._open("", limit)
-
-    def _open(self, path: str, limit: int) -> list[Section]:
         partner = self._find_partner(path) if path in self.callable_torch else ""
         children = self._children.get(path, ())
         if partner and self.torch.count(path) <= limit:
             return [Section(path, partner)]
-        inner = [section for child in children for section in self._open(child, limit)]
+        inner = [section for child in children for section in self.choose(limit, child)]
         covered = {tie for section in inner for tie in self.torch.within(section.torch)}
         wanted = {tie for child in children for tie in self.torch.within(child)}
         if partner and (not children or not wanted <= covered):
@@ -143,16 +141,12 @@ class Cover:
         """Return the sections in pieces of up to `limit` parameters; those that share one together."""
         groups: list[list[Section]] = []
         for tied in self._join_tied(sections):
-            size = self._count([*(groups[-1] if groups else []), *tied])
-            if groups and size <= limit:
+            together = [*(groups[-1] if groups else []), *tied]
+            if groups and self.torch.count(*(section.torch for section in together)) <= limit:
                 groups[-1].extend(tied)
             else:
                 groups.append(list(tied))
         return [Piece(tuple(group)) for group in groups]
-
-    def _count(self, sections: Sequence[Section]) -> int:
-        ties = {tie for section in sections for tie in self.torch.within(section.torch)}
-        return sum(prod(self.torch.info.tensors[tie].shape) for tie in ties)
 
     def _join_tied(self, sections: Sequence[Section]) -> list[list[Section]]:
         """Return the sections, those that share a parameter on either side in one group."""

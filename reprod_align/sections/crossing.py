@@ -10,11 +10,10 @@ from itertools import zip_longest
 from types import ModuleType
 from typing import Any
 
-from reprod_align.base.blocks import Array
 from reprod_align.base.text import count
 from reprod_align.base.tree import leaves
 from reprod_align.base.tree import replace as replace_leaves
-from reprod_align.model import Leaf, LeafPair, LocalSide, ModuleSettings, keep_copy, pair_leaves
+from reprod_align.model import Leaf, LocalSide, ModuleSettings, keep_copy, pair_leaves
 
 import numpy as np
 
@@ -58,7 +57,7 @@ def translate_all(ours: Sequence[Crossing], theirs: Sequence[Crossing]) -> list[
 
 
 def translate(ours: Crossing, theirs: Crossing) -> Crossing:
-    """Return the port's crossing with the reference's values, gradients and all in its layout.
+    """Return the port's crossing filled with the reference's values and gradients, in the port's layout.
 
     What has no counterpart keeps the port's own values, and counts as a constant.
     """
@@ -74,13 +73,9 @@ def _translate(expected: Mapping[str, Leaf], actual: Mapping[str, Leaf]) -> dict
     for pair in pair_leaves(expected, actual, inside=True):
         leaf = expected[pair.expected]
         if leaf.differentiable:
-            known[pair.actual] = _lay(pair, leaf)
+            array = np.ascontiguousarray(pair.to_port(leaf.array))
+            known[pair.actual] = Leaf(array, True, pair.to_port(leaf.gradient))
     return known
-
-
-def _lay(pair: LeafPair, leaf: Leaf) -> Leaf:
-    array = np.ascontiguousarray(pair.to_port(leaf.array))
-    return Leaf(array, leaf.differentiable, pair.to_port(leaf.gradient))
 
 
 class ShownSettings:
@@ -137,13 +132,16 @@ class StandIn:
 
     def _give(self, leaf: Leaf, moves: Sequence[Any]) -> Any:
         """Return an output, moved as the inputs are; of another shape, by the largest of their moves."""
-        tensor = self._fw.constant(self._cast(leaf.array))
+        narrow = self._side.dtype == "float32" and leaf.array.dtype == np.float64
+        tensor = self._fw.constant(leaf.array.astype(np.float32 if narrow else leaf.array.dtype))
         if not leaf.differentiable:
             return tensor
         tensor = self._fw.make_differentiable(tensor)
         for move in moves:
-            alike = tuple(move.shape) == leaf.array.shape
-            tensor = tensor + (move if alike else _take_largest(move))
+            if tuple(move.shape) != leaf.array.shape:
+                flat = move.reshape([-1])  # Paddle's own `max` takes hours in the backward pass
+                move = flat[int(flat.detach().abs().argmax())]
+            tensor = tensor + move
         return tensor
 
     def _measure_move(self, tensor: Any, leaf: Leaf) -> Any:
@@ -152,14 +150,3 @@ class StandIn:
         if gradient is not None and self._fw.carries_gradient(tensor):
             self._fw.on_gradient(tensor, lambda own: self._fw.constant(np.array(gradient), own))
         return tensor - self._fw.constant(np.array(leaf.array), tensor)
-
-    def _cast(self, array: Array) -> Array:
-        """Return a copy in the precision that is at work."""
-        narrow = self._side.dtype == "float32" and array.dtype == np.float64
-        return array.astype(np.float32) if narrow else np.array(array)
-
-
-def _take_largest(move: Any) -> Any:
-    """Return the element furthest from 0. Paddle's own `max` takes hours in the backward pass."""
-    flat = move.reshape([-1])
-    return flat[int(flat.detach().abs().argmax())]

@@ -5,9 +5,9 @@ they are needed.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, cast
 
@@ -29,14 +29,12 @@ Read = Callable[[Sequence[str]], Mapping[str, Array]]
 """from names of tensors of one side to the values of those that a file holds"""
 
 
-def _read_nothing(names: Sequence[str]) -> Mapping[str, Array]:
-    return {}
-
-
 class FillableTensors:
     """Tensors of a side, with what fills them."""
 
-    def __init__(self, side: LocalSide, unfilled: ModuleType, source: Read = _read_nothing) -> None:
+    def __init__(
+        self, side: LocalSide, unfilled: ModuleType, source: Read = lambda names: {}
+    ) -> None:
         """Take all tensors of a side; unfilled: the backend's module of that name."""
         self.side, self.source, self._unfilled = side, source, unfilled
         self._tensors: dict[str, Any] = {}
@@ -105,24 +103,16 @@ class Shell:
             place.clear()
             place.update(content)
 
-    def fill(self) -> None:
-        """Give its tensors their values."""
-        self._held.fill()
-
-    def clear(self) -> None:
-        """Give the memory of its parameters back."""
-        self._held.clear()
-
     @contextmanager
     def filled(self) -> Iterator[None]:
         """Show the module with its values in the block; afterwards it is hidden, without memory."""
         forward = self._attributes["forward"]
         self.show()
         try:
-            self.fill()
+            self._held.fill()
             yield
         finally:
-            self.clear()
+            self._held.clear()
             self.hide(forward)
 
 
@@ -217,18 +207,11 @@ class SectionedSide:
                 stand_in.begin()
             return args, kwargs
 
-        hook = self.side.fw.before_call(self.side.model, begin)
-        shown = [self.shells[path] for path in paths]
-        try:
-            for shell in shown:
-                shell.show()
-                shell.fill()
+        with ExitStack() as stack:
+            stack.callback(self.side.fw.before_call(self.side.model, begin).remove)
+            for path in paths:
+                stack.enter_context(self.shells[path].filled())
             yield
-        finally:
-            hook.remove()
-            for shell in shown:
-                shell.clear()
-                shell.hide(others[shell.path].answer)
 
 
 @dataclass(frozen=True)
@@ -271,23 +254,21 @@ def divide_pair(
     reference, port = cast(LocalSide, spec.reference), cast(LocalSide, spec.port)
     ours, theirs = reference.describe(), port.describe()
     read = FileValues(ours, weights, "torch_weights")
-    first, second = (
-        FillableTensors(reference, torch_unfilled, read),
-        FillableTensors(port, paddle_unfilled),
-    )
+    first = FillableTensors(reference, torch_unfilled, read)
+    second = FillableTensors(port, paddle_unfilled)
     if port_weights is not None:
         second.source = FileValues(theirs, port_weights, "paddle_weights")
-    pairing = _pair(first, second, ours, theirs, spec.name_map)
+    # names and shapes pair the tensors; values are read where these leave a doubt
+    torch, paddle = (
+        collect_evidence(info, (), _hold_values(held, info), held.side.name)
+        for held, info in ((first, ours), (second, theirs))
+    )
+    pairing = make_pairing(match_models(torch, paddle, spec.name_map), torch, paddle)
     if port_weights is None:
         second.source = ConvertedValues(theirs, pairing.match.pairs, read)
-    cover = Cover(
-        Ties(ours),
-        Ties(theirs),
-        pairing.match.pairs,
-        pairing.modules,
-        _find_callable(reference),
-        _find_callable(port),
-    )
+    callable_ones = _find_callable(reference), _find_callable(port)
+    ties = Ties(ours), Ties(theirs)
+    cover = Cover(*ties, pairing.match.pairs, pairing.modules, *callable_ones)
     sections = cover.choose(limit)
     if not sections:
         raise ReprodError("no module of PyTorch's model has a counterpart that holds its weights")
@@ -300,21 +281,6 @@ def divide_pair(
         cover.group(sections, limit),
         read.extra,
     )
-
-
-def _pair(
-    first: FillableTensors,
-    second: FillableTensors,
-    ours: ModelInfo,
-    theirs: ModelInfo,
-    name_map: Mapping[str, str] | None,
-) -> Pairing:
-    """Pair the tensors by names and shapes; values are read where these leave a doubt."""
-    torch = collect_evidence(ours, (), {}, "PyTorch")
-    paddle = collect_evidence(theirs, (), {}, "Paddle")
-    torch = replace(torch, values=_hold_values(first, ours))
-    paddle = replace(paddle, values=_hold_values(second, theirs))
-    return make_pairing(match_models(torch, paddle, name_map), torch, paddle)
 
 
 def _hold_values(held: FillableTensors, info: ModelInfo) -> ArraysOnDemand:

@@ -26,7 +26,7 @@ from reprod_align.sections.models import (
     build_model,
     divide_pair,
 )
-from reprod_align.sections.reports import KeptReports, digest_request
+from reprod_align.sections.reports import digest_request, find_report, keep_report
 from reprod_align.sections.stream import (
     SideRun,
     WholeRuns,
@@ -193,18 +193,18 @@ class SectionWork:
     def judge(self, settled: bool, piece: str) -> Report:
         """Return the report on a piece: the one that is kept, or else it is judged, and kept.
 
-        settled: another piece agrees to float32, which is the verdict on the whole then at best.
+        settled: another piece agrees to float32 only, so that the whole gets no better verdict.
         """
-        pieces, kept = self.pair.pieces, KeptReports(self._results)
+        pieces = self.pair.pieces
         number = [one.name for one in pieces].index(piece)
         made_from = digest(self._key, piece)
-        report = kept.find(made_from)
+        report = find_report(self._results, made_from)
         if report is None:
             tell(f"section {number + 1} of {len(pieces)}: {piece}")
             report = judge_piece(
                 self.pair, self.runs, pieces[number], with_loss=number == 0, widened=settled
             )
-            kept.keep(made_from, report)
+            keep_report(self._results, made_from, report)
         return report
 
 
@@ -292,18 +292,20 @@ def judge_piece(
 ) -> Report:
     """Judge the pair with the sections of one piece real.
 
-    widened: an earlier piece agrees to float32, which is the verdict on the whole then at best. What
-    float32 inside can't explain shows with float64 in its place, so that one judgement is enough.
+    widened: an earlier piece agrees to float32 only, so that the whole gets no better verdict: this one
+    is judged once, with float64 in place of float32, where what float32 can't explain shows.
     """
     real = {section.torch for section in piece.sections}
     sides = pair.reference.side, pair.port.side
-    stand_ins = {ours: theirs for ours, theirs in pair.modules.items() if ours not in real}
+    stand_ins = {mine: other for mine, other in pair.modules.items() if mine not in real}
     with (
         pair.reference.with_stand_ins([one.torch for one in piece.sections], runs.ours),
         pair.port.with_stand_ins([one.paddle for one in piece.sections], runs.theirs),
         _choose_losses(pair, with_loss),
     ):
-        names = _choose_names(pair.spec.name_map or {}, *(side.describe() for side in sides))
+        ours, theirs = (side.describe() for side in sides)
+        names = {mine: other for mine, other in (pair.spec.name_map or {}).items()
+                 if _holds(ours, mine) and _holds(theirs, other)}  # fmt: skip
         spec = replace(pair.spec, name_map=names, modules=stand_ins)
         report = judge_widened(spec) if widened else None
         if report is None:
@@ -326,17 +328,6 @@ def _choose_losses(pair: SectionedPair, wanted: bool) -> Iterator[None]:
     finally:
         for side, loss in zip(sides, losses, strict=True):
             side.loss = loss
-
-
-def _choose_names(
-    name_map: Mapping[str, str], torch: ModelInfo, paddle: ModelInfo
-) -> dict[str, str]:
-    """Return what the user's map says of the modules and tensors that are there."""
-    return {
-        ours: theirs
-        for ours, theirs in name_map.items()
-        if _holds(torch, ours) and _holds(paddle, theirs)
-    }
 
 
 def _holds(info: ModelInfo, name: str) -> bool:

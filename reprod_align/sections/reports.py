@@ -4,7 +4,7 @@ import hashlib
 import inspect
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
@@ -13,7 +13,8 @@ from reprod_align.base.files import from_plain, to_plain
 from reprod_align.base.tasks import ResultFolder, digest, digest_judge
 from reprod_align.base.text import is_within
 from reprod_align.errors import ReprodError
-from reprod_align.model import Inputs, LocalSide
+from reprod_align.model import Inputs, LocalSide, name_inputs
+from reprod_align.page import Layer
 from reprod_align.report import STAGES, Check, Details, Finding, NotJudged, Report, group_findings
 from reprod_align.weights import FileLocation, RemoteFile
 
@@ -30,9 +31,17 @@ def merge_reports(reports: Sequence[Report]) -> Report:
     """
     merged = Report()
     judged = [one for one in reports if one.verdict == "diverges"] or reports
-    merged.findings = group_findings(_sort(_join_findings(judged)))
-    merged.checks = _join_checks(_name_check(check) for one in reports for check in one.checks)
-    merged.remarks = _join_remarks(reports)
+    found = sorted(_join_findings(judged), key=lambda one: STAGES.index(one.stage))
+    merged.findings = group_findings(found)
+    # outputs of a piece are what the whole models make of what its sections did
+    merged.checks = _join_checks(
+        replace(check, what=check.what.replace(", ", BY_SECTION, 1))
+        for one in reports
+        for check in one.checks
+    )
+    for text in dict.fromkeys(text for one in reports for text in one.remarks):
+        if not text.startswith(_OF_A_PIECE) or all(text in one.remarks for one in reports):
+            merged.remarks.append(text)
     merged.not_judged = join_unjudged(reports)
     merged.pairs = {name: other for one in reports for name, other in one.pairs.items()}
     merged.consequences = list(dict.fromkeys(text for one in judged for text in one.consequences))
@@ -57,12 +66,11 @@ def _join_details(reports: Sequence[Report]) -> Details:
     """Return every layer, weight and setting once; the picture of the first piece at fault."""
     every = [one.details for one in reports]
     failed = [one.details.picture for one in reports if one.findings]
+    layers: dict[str, Layer] = {}
+    for layer in (layer for one in reversed(every) for layer in reversed(one.layers)):
+        layers[layer.torch_name] = layer
     return Details(
-        list(
-            {
-                layer.torch_name: layer for one in reversed(every) for layer in reversed(one.layers)
-            }.values()
-        )[::-1],
+        [*reversed(layers.values())],
         next((picture for picture in failed if picture), None),
         next((one.curves for one in every if one.curves), []),
         list(dict.fromkeys(weight for one in every for weight in one.weights)),
@@ -81,26 +89,17 @@ def _join_findings(reports: Sequence[Report]) -> list[Finding]:
     found: dict[object, Finding] = {}
     for finding in (*forward, *backward):
         found.setdefault((finding.stage, finding.torch_name, finding.paddle_name), finding)
-    return [one for one in found.values() if not _follows(one, forward)]
 
+    def follows(finding: Finding) -> bool:
+        """Tell whether it is of the backward pass, and follows from one of the forward pass there."""
+        return finding.stage == "backward" and any(
+            one.stage == "forward"
+            and one.paddle_name == finding.paddle_name
+            and is_within(finding.torch_name, one.torch_name)
+            for one in forward
+        )
 
-def _follows(finding: Finding, forward: Sequence[Finding]) -> bool:
-    """Tell whether a fault of the backward pass follows from one of the forward pass at its place."""
-    return finding.stage == "backward" and any(
-        one.stage == "forward"
-        and one.paddle_name == finding.paddle_name
-        and is_within(finding.torch_name, one.torch_name)
-        for one in forward
-    )
-
-
-def _sort(findings: Sequence[Finding]) -> list[Finding]:
-    return sorted(findings, key=lambda finding: STAGES.index(finding.stage))
-
-
-def _name_check(check: Check) -> Check:
-    """Return a check of a section; outputs are what the whole models make of what the section did."""
-    return replace(check, what=check.what.replace(", ", BY_SECTION, 1))
+    return [one for one in found.values() if not follows(one)]
 
 
 def _join_checks(checks: Iterable[Check]) -> list[Check]:
@@ -120,38 +119,21 @@ def _rank(check: Check) -> tuple[bool, float]:
     return not check.passed, math.inf if math.isnan(relative) else relative
 
 
-def _join_remarks(reports: Sequence[Report]) -> list[str]:
-    """Return the remarks once each; those on what a piece lacks only if every piece lacks it."""
-    remarks = dict.fromkeys(text for one in reports for text in one.remarks)
-    return [
-        text
-        for text in remarks
-        if not text.startswith(_OF_A_PIECE) or all(text in one.remarks for one in reports)
-    ]
-
-
 _AT_ONCE = 2**24  # bytes
 
 
-class KeptReports:
-    """Reports in a folder, by what they were made from."""
+def find_report(results: ResultFolder, name: str) -> Report | None:
+    """Return a report that is kept under a name; None if there is none, or its file is damaged."""
+    known = results.find(name)
+    with suppress(TypeError, ValueError, KeyError, AttributeError):
+        report: Report | None = None if known is None else from_plain(Report, known)
+        return report
+    return None
 
-    def __init__(self, results: ResultFolder) -> None:
-        """Take the folder."""
-        self._results = results
 
-    def find(self, name: str) -> Report | None:
-        """Return a report; None if there is none, or its file is damaged."""
-        known = self._results.find(name)
-        with suppress(TypeError, ValueError, KeyError, AttributeError):
-            report: Report | None = None if known is None else from_plain(Report, known)
-            return report
-        return None
-
-    def keep(self, name: str, report: Report) -> None:
-        """Keep a report: its file is written whole or not at all."""
-        plain = {one.name: to_plain(getattr(report, one.name)) for one in fields(report)}
-        self._results.keep(name, plain)
+def keep_report(results: ResultFolder, name: str, report: Report) -> None:
+    """Keep a report under a name: its file is written whole or not at all."""
+    results.keep(name, {one.name: to_plain(getattr(report, one.name)) for one in fields(report)})
 
 
 def digest_request(
@@ -159,8 +141,7 @@ def digest_request(
 ) -> str:
     """Return a digest of all that decides what the reports say, but for the weights."""
     parts: list[str | bytes] = [digest_judge()]
-    named = inputs.items() if isinstance(inputs, Mapping) else enumerate(inputs)
-    for name, array in named:
+    for name, array in name_inputs(inputs).items():
         parts += [f"{name} {array.dtype} {array.shape}", array.tobytes()]
     for side in sides:
         parts += sorted(_read_sources(side, makers))

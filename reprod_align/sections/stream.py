@@ -8,7 +8,7 @@ next one takes. What holds the tensors is spelled as JSON; nothing that is read 
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial, reduce
@@ -84,7 +84,11 @@ class StreamedSide:
         with self._at_work(shell), self._note_place(shell):
             output = shell.module.forward(*args, **kwargs)
             note_outputs(fw, call, output)
-        return replace(output, fw.is_tensor, self._cut)
+        return replace(
+            output,
+            fw.is_tensor,
+            lambda _, one: fw.make_differentiable(one) if fw.carries_gradient(one) else one,
+        )
 
     @contextmanager
     def _note_place(self, shell: Shell) -> Iterator[None]:
@@ -97,10 +101,6 @@ class StreamedSide:
             except Exception:
                 self._failed = self._failed or f"{shell.path}.{watch.inside()}".rstrip(".")
                 raise
-
-    def _cut(self, at: str, tensor: Any) -> Any:
-        fw = self.side.fw
-        return fw.make_differentiable(tensor) if fw.carries_gradient(tensor) else tensor
 
     @contextmanager
     def _at_work(self, shell: Shell) -> Iterator[None]:
@@ -122,34 +122,24 @@ class StreamedSide:
         """
         stand_ins = {path: StandIn(self.side, known) for path, known in crossings.items()}
         for path, known in reversed(list(crossings.items())):
-            if any(leaf.differentiable for call in known for leaf in call.inputs.values()):
-                self._run_back(inputs, path, known, stand_ins, objective)
+            if not any(leaf.differentiable for call in known for leaf in call.inputs.values()):
+                continue
+            for other, stand_in in stand_ins.items():
+                stand_in.begin()
+                self.shells[other].hide(stand_in.answer)
+            with self._at_work(self.shells[path]):
+                hear = partial(self._hear, iter(known))
+                hook = self.side.fw.before_call(self.shells[path].module, hear)
+                try:
+                    draws = KeyedDraws(_NO_DRAWS, {})
+                    self.side.run(inputs, False, draws, "none", objective, take_gradients=False)
+                finally:
+                    hook.remove()
+                    self.side.set_gradients({})
 
-    def _run_back(
-        self,
-        inputs: Inputs,
-        path: str,
-        known: Sequence[Crossing],
-        stand_ins: Mapping[str, StandIn],
-        objective: Projection,
-    ) -> None:
-        for other, stand_in in stand_ins.items():
-            stand_in.begin()
-            self.shells[other].hide(stand_in.answer)
-        calls = iter(known)
-        with self._at_work(self.shells[path]):
-            hook = self.side.fw.before_call(
-                self.shells[path].module, lambda args, kwargs: self._hear(next(calls), args, kwargs)
-            )
-            try:
-                draws = KeyedDraws(_NO_DRAWS, {})
-                self.side.run(inputs, False, draws, "none", objective, take_gradients=False)
-            finally:
-                hook.remove()
-                self.side.set_gradients({})
-
-    def _hear(self, call: Crossing, args: Any, kwargs: Any) -> Any:
-        """Return the arguments; their gradients are noted as they arrive."""
+    def _hear(self, calls: Iterator[Crossing], args: Any, kwargs: Any) -> Any:
+        """Return the next call's arguments; their gradients are noted as they arrive."""
+        call = next(calls)
 
         def listen(at: str, tensor: Any) -> Any:
             if not self.side.fw.carries_gradient(tensor):
@@ -186,8 +176,6 @@ class WholeRuns:
     """the port's, with PyTorch's values"""
     pairs: list[LeafPair]
     """of the outputs"""
-    asked_float32: bool
-    """whether either model asks for float32 inside"""
 
 
 def run_side(side: SectionedSide, inputs: Inputs, throughout: bool = False) -> SideRun:
@@ -232,9 +220,7 @@ def join_runs(pair: SectionedPair, reference: SideRun, port: SideRun) -> WholeRu
         section.paddle: translate_all(ours.get(section.torch, ()), natural.get(section.paddle, ()))
         for section in pair.sections
     }
-    asked = reference.asked_float32 or port.asked_float32
-    pairs = _pair(reference, port)
-    return WholeRuns(reference.trace, port.trace, ours, theirs, pairs, asked)
+    return WholeRuns(reference.trace, port.trace, ours, theirs, _pair(reference, port))
 
 
 def _pair(reference: SideRun, port: SideRun) -> list[LeafPair]:
@@ -270,14 +256,16 @@ def keep_run(path: Path, run: SideRun, is_tensor: IsTensor) -> None:
         arrays[name] = array
         return name
 
-    text = json.dumps(
-        {
-            "outputs": _spell_leaves(run.trace.outputs, note),
-            "crossings": _spell_crossings(run.crossings, note, is_tensor),
-            "asked_float32": run.asked_float32,
-        }
-    )
-    write_tensors(path, arrays, {_KEY: text})
+    def spell_call(call: Crossing) -> list[Any]:
+        inputs, outputs = _spell_leaves(call.inputs, note), _spell_leaves(call.outputs, note)
+        return [inputs, outputs, spell(call.returned, is_tensor)]
+
+    plain = {
+        "outputs": _spell_leaves(run.trace.outputs, note),
+        "crossings": {path: list(map(spell_call, calls)) for path, calls in run.crossings.items()},
+        "asked_float32": run.asked_float32,
+    }
+    write_tensors(path, arrays, {_KEY: json.dumps(plain)})
 
 
 def read_run(path: Path, nothing: Any) -> SideRun:
@@ -293,8 +281,13 @@ def read_run(path: Path, nothing: Any) -> SideRun:
     def find(name: str | None) -> Any:
         return None if name is None else tensors[name].map()
 
+    def read_call(inputs: Any, outputs: Any, returned: Any) -> Crossing:
+        leaves = _read_leaves(inputs, find), _read_leaves(outputs, find)
+        return Crossing(*leaves, build(returned, nothing))
+
     trace = Trace([Call("", 0, None, outputs=_read_leaves(held["outputs"], find))])
-    crossings = _read_crossings(held["crossings"], find, nothing)
+    crossings = {path: [read_call(*call) for call in calls]
+                 for path, calls in held["crossings"].items()}  # fmt: skip
     return SideRun(trace, crossings, bool(held["asked_float32"]))
 
 
@@ -309,32 +302,6 @@ def _read_leaves(plain: Mapping[str, Any], find: FindArray) -> dict[str, Leaf]:
     return {
         at: Leaf(find(array), bool(differentiable), find(gradient))
         for at, (array, differentiable, gradient) in plain.items()
-    }
-
-
-def _spell_crossings(crossings: Crossings, note: KeepArray, is_tensor: IsTensor) -> dict[str, Any]:
-    return {
-        section: [
-            [
-                _spell_leaves(call.inputs, note),
-                _spell_leaves(call.outputs, note),
-                spell(call.returned, is_tensor),
-            ]
-            for call in calls
-        ]
-        for section, calls in crossings.items()
-    }
-
-
-def _read_crossings(plain: Mapping[str, Any], find: FindArray, nothing: Any) -> Crossings:
-    return {
-        section: [
-            Crossing(
-                _read_leaves(inputs, find), _read_leaves(outputs, find), build(returned, nothing)
-            )
-            for inputs, outputs, returned in calls
-        ]
-        for section, calls in plain.items()
     }
 
 

@@ -9,7 +9,7 @@ from reprod_align.base.tasks import ResultFolder
 from reprod_align.report import Check, Finding, NotJudged, Report
 from reprod_align.sections import pieces, reports
 from reprod_align.sections.pieces import judge_piece as JUDGE
-from reprod_align.sections.reports import KeptReports, merge_reports
+from reprod_align.sections.reports import find_report, keep_report, merge_reports
 from tests.sections.small import judge_in_sections, places
 
 import pytest
@@ -73,14 +73,14 @@ def test_a_report_comes_back_as_it_was(tmp_path: Path) -> None:
         checks=[Check("forward", "x", math.nan, False)],
         pairs={"a": "b"},
     )
-    kept = KeptReports(ResultFolder(tmp_path))
-    kept.keep("piece", report)
-    found = kept.find("piece")
+    folder = ResultFolder(tmp_path)
+    keep_report(folder, "piece", report)
+    found = find_report(folder, "piece")
     assert found is not None and found.findings == report.findings
     assert str(found) == str(report)
-    assert kept.find("other") is None
+    assert find_report(folder, "other") is None
     (tmp_path / "piece.json").write_text('{"verdict": "faithful", "findings": 3}')
-    assert kept.find("piece") is None
+    assert find_report(folder, "piece") is None
 
 
 def stop_at(last: int, judged: list[str]) -> Any:
