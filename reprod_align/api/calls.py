@@ -322,6 +322,7 @@ torch.einsum(equation, a, b) = paddle.einsum(equation, a, b.astype(a.dtype))
 torch.where(condition, input, other) = paddle.where(condition, input, paddle.full_like(input, other))
 torch.where(condition, input, other) = paddle.where(condition, paddle.full_like(other, input), other)
 torch.where(condition, input, other) = paddle.where(condition, input, other.astype(input.dtype))
+torch.where(condition, input, other) = paddle.where(condition, float(input), float(other))
 torch.pow(input, exponent) = paddle.pow(paddle.to_tensor(input, dtype=exponent.dtype), exponent)
 torch.pow(input, exponent) = input ** paddle.full_like(input, exponent)
 Tensor.clamp_min(min) = self.clip(min=min)
@@ -380,6 +381,10 @@ torch.nn.functional.adaptive_max_pool#d(input, output_size, return_indices) = pa
 torch.nn.functional.upsample_nearest(input, size, scale_factor) = paddle.nn.functional.interpolate(input, size=size, scale_factor=scale_factor, mode="nearest")
 torch.nn.functional.upsample_bilinear(input, size, scale_factor) = paddle.nn.functional.interpolate(input, size=size, scale_factor=scale_factor, mode="bilinear", align_corners=True)
 torch.nn.functional.bilinear(input1, input2, weight, bias) = paddle.nn.functional.bilinear(input1, input2, weight, bias=bias.unsqueeze(0))
+torch.nn.functional.bilinear(input1, input2, weight) = paddle.einsum("...i,kij,...j->...k", input1, weight, input2)
+torch.nn.functional.bilinear(input1, input2, weight, bias) = paddle.einsum("...i,kij,...j->...k", input1, weight, input2) + bias
+torch.nn.functional.embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse) = paddle.nn.functional.embedding(input, weight, padding_idx=padding_idx)
+torch.nn.functional.embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse) = embed(input, weight, padding_idx=padding_idx)
 torch.nn.functional.smooth_l1_loss(input, target, size_average, reduce, reduction, beta) = paddle.nn.functional.smooth_l1_loss(input, target, reduction=reduction, delta=beta, is_huber=False)
 torch.nn.functional.smooth_l1_loss(input, target, size_average, reduce, reduction, beta) = paddle.nn.functional.smooth_l1_loss(input, target, reduction=reduction, delta=beta) / beta
 torch.nn.functional.huber_loss(input, target, reduction, delta) = paddle.nn.functional.smooth_l1_loss(input, target, reduction=reduction, delta=delta)
@@ -455,6 +460,17 @@ torch.unique(input, sorted, return_inverse, return_counts, dim) = find_unique(in
 torch.unique_consecutive(input, return_inverse, return_counts, dim) = paddle.unique_consecutive(input, return_inverse=return_inverse, return_counts=return_counts, axis=dim)
 torch.scalar_tensor(s, dtype) = paddle.to_tensor(s, dtype=dtype)
 torch.histc(input, bins=100, min=0, max=0) = paddle.histogram(input, bins, min, max).astype(input.dtype)
+torch.nn.functional.conv1d(input, weight, bias, stride, padding, dilation=1, groups) = paddle.nn.functional.conv1d(input, weight, bias, stride=stride, padding=dilation * (weight.shape[2] - 1) // 2, dilation=dilation, groups=groups)
+torch.nn.functional.conv2d(input, weight, bias, stride, padding, dilation=1, groups) = paddle.nn.functional.conv2d(input, weight, bias, stride=stride, padding=[dilation * (one - 1) // 2 for one in weight.shape[2:]], dilation=dilation, groups=groups)
+torch.nn.functional.conv3d(input, weight, bias, stride, padding, dilation=1, groups) = paddle.nn.functional.conv3d(input, weight, bias, stride=stride, padding=[dilation * (one - 1) // 2 for one in weight.shape[2:]], dilation=dilation, groups=groups)
+torch.nn.functional.interpolate(input, size=None, scale_factor, mode="area", align_corners, recompute_scale_factor, antialias) = paddle.nn.functional.adaptive_avg_pool2d(input, [int(one * scale_factor) for one in input.shape[2:]])
+torch.logaddexp2(input, other) = paddle.log2(2**input + 2**other)
+torch.vdot(input, tensor) = paddle.dot(input, tensor)
+torch.randint(low=0, high, size, dtype) = paddle.randint(low, high, size).astype(dtype)
+torch.chain_matmul(*matrices) = paddle.linalg.multi_dot([*matrices])
+torch.special.entr(input) = paddle.where(input == 0, paddle.zeros_like(input), -input * paddle.log(input))
+torch.special.xlog1py(input, other) = paddle.where(input == 0, paddle.zeros_like(input), input * paddle.log1p(other))
+torch.triangular_solve(input, A, upper=True, transpose=False, unitriangular=False) = (paddle.linalg.triangular_solve(A, input, upper=upper, transpose=transpose, unitriangular=unitriangular), A)
 torch.xlogy(input, other) = paddle.where(input == 0, paddle.zeros_like(input), input * paddle.log(other))
 torch.special.xlogy(input, other) = paddle.where(input == 0, paddle.zeros_like(input), input * paddle.log(other))
 torch.special.expit(input) = paddle.nn.functional.sigmoid(input)
@@ -469,6 +485,10 @@ torch.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps) = pad
 torch.nn.functional.rms_norm(input, normalized_shape, weight, eps) = input * paddle.rsqrt((input * input).mean(axis=-1, keepdim=True) + eps) * weight
 torch.nn.functional.rms_norm(input, normalized_shape, weight, eps) = input * paddle.rsqrt((input * input).mean(axis=-1, keepdim=True) + eps) * (1 if weight is None else weight)
 torch.nn.functional.rms_norm(input, normalized_shape, weight) = input * paddle.rsqrt((input * input).mean(axis=-1, keepdim=True) + paddle.finfo(input.dtype).eps) * weight
+torch.nn.functional.rms_norm(input, normalized_shape, weight, eps) = input * paddle.rsqrt(input.square().mean(axis=list(range(-len(normalized_shape), 0)), keepdim=True) + eps) * weight
+torch.nn.functional.rms_norm(input, normalized_shape, weight=None, eps) = input * paddle.rsqrt(input.square().mean(axis=list(range(-len(normalized_shape), 0)), keepdim=True) + eps)
+torch.nn.functional.rms_norm(input, normalized_shape, weight) = input * paddle.rsqrt(input.square().mean(axis=list(range(-len(normalized_shape), 0)), keepdim=True) + paddle.finfo(input.dtype).eps) * weight
+torch.nn.functional.rms_norm(input, normalized_shape, weight=None) = input * paddle.rsqrt(input.square().mean(axis=list(range(-len(normalized_shape), 0)), keepdim=True) + paddle.finfo(input.dtype).eps)
 torch.linalg.solve_triangular(A, B, upper, left, unitriangular) = paddle.linalg.triangular_solve(A, B, upper=upper, unitriangular=unitriangular)
 torch.nn.functional.cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing) := paddle.nn.functional.cross_entropy(input, target, weight=weight, reduction=reduction, soft_label=True, label_smoothing=label_smoothing)
 torch.nn.functional.cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing) := paddle.nn.functional.cross_entropy(input, target, axis=1, weight=weight, reduction=reduction, soft_label=True, label_smoothing=label_smoothing)

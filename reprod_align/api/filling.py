@@ -125,7 +125,7 @@ class _Filling(ast.NodeTransformer):
         self.generic_visit(node)
         node.args = _unpack(node.args)
         node.keywords += self.kept.get(id(node), [])
-        return node
+        return _fold(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         """Fill an index; of a list that is written out the element is left."""
@@ -167,6 +167,10 @@ def _fold(node: ast.expr) -> ast.expr:
         if isinstance(at, int) and len(before) > at >= 0:
             if not any(isinstance(one, ast.Starred) for one in before):
                 return node.value.elts[at]
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "float" and node.args:
+        held = node.args[0]
+        if isinstance(held, ast.Constant) and isinstance(held.value, int | float):
+            return ast.Constant(float(held.value))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         if isinstance(node.operand, ast.Constant):
             return ast.Constant(not node.operand.value)

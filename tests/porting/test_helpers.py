@@ -16,6 +16,26 @@ class Net(nn.Module):
     def forward(self, x):"""
 """a model with one layer, up to what is done with its input"""
 CASES = {
+    "a row of padding that is drawn, a form over three axes, and items that are set at once": (
+        '''
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(6, 4, padding_idx=0)
+        nn.init.normal_(self.table.weight)
+        self.mix = nn.Bilinear(4, 4, 4)
+
+    def forward(self, ids):
+        x = self.table(ids)
+        x = self.mix(x, x) * torch.where(ids > 2, 1, 0.5).unsqueeze(-1)
+        first, second = torch.zeros(3, 4, dtype=x.dtype), torch.zeros(3, 4, dtype=x.dtype)
+        rows = torch.arange(2)
+        first[rows], second[rows] = x[:, 0], x[:, 1]
+        return first + second.square()
+''',
+        np.array([[3, 5, 1], [4, 1, 2]]),
+        "first.index_put_((rows,), first_items)",
+    ),
     "recurrent layers without biases": (
         '''
 class Net(nn.Module):

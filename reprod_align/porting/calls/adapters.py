@@ -577,6 +577,21 @@ class {name}({base}):
     def forward(self, input, label):
         return kl_div(input, label, self.reduction, self.log_target)
 ''',
+    "torch.nn.Embedding": '''
+class {name}({base}):
+    """An embedding whose row of padding_idx is the table's and takes no gradient; Paddle gives zeros."""
+
+    def forward(self, input):
+        return embed(input, self.weight, None if self._padding_idx == -1 else self._padding_idx)
+''',
+    "torch.nn.Bilinear": '''
+class {name}({base}):
+    """A bilinear layer over the last axis of inputs with any others; Paddle's takes two axes."""
+
+    def forward(self, x1, x2):
+        made = paddle.einsum("...i,kij,...j->...k", x1, self.weight, x2)
+        return made if self.bias is None else made + self.bias.squeeze(0)
+''',
     "torch.nn.LSTM": _RECURRENT,
     "torch.nn.GRU": _RECURRENT,
     "torch.nn.RNN": _RECURRENT,
@@ -612,6 +627,15 @@ RESERVED: Final = frozenset(
 
 
 HELPERS: Final = {
+    "embed": '''
+def embed(input, weight, padding_idx=None):
+    """Return the rows of a table; the row of padding_idx gets no gradient, where Paddle gives zeros."""
+    rows = paddle.nn.functional.embedding(input, weight)
+    if padding_idx is None:
+        return rows
+    is_pad = (input == padding_idx % weight.shape[0]).unsqueeze(-1)
+    return paddle.where(is_pad, rows.detach(), rows)
+''',
     "embedding_bag": '''
 def embedding_bag(
     input, weight, offsets=None, mode="mean", per_sample_weights=None, include_last_offset=False,

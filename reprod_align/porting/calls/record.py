@@ -439,6 +439,16 @@ def number_nodes(tree: ast.Module) -> dict[int, ast.AST]:
     return numbered
 
 
+def list_items(node: ast.Assign) -> list[ast.Subscript]:
+    """Return the items that `x[index], y[index] = value` sets, none of any other assignment."""
+    target = node.targets[0]
+    if len(node.targets) > 1 or not isinstance(target, ast.Tuple):
+        return []
+    if any(isinstance(one, ast.Starred) for one in target.elts):
+        return []
+    return [one for one in target.elts if isinstance(one, ast.Subscript)]
+
+
 def _adds_axes(node: ast.expr) -> bool:
     """Tell whether an index has a None beside a number or what may be a tensor."""
     parts = node.elts if isinstance(node, ast.Tuple) else []
@@ -505,13 +515,27 @@ class _Noting(ast.NodeTransformer):
         parts = [held, _Slicing().visit(index), word, node.value]
         return ast.copy_location(ast.Expr(self._hook("augment", node, parts)), node)
 
-    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:
         target = node.targets[0]
-        if len(node.targets) > 1 or not isinstance(target, ast.Subscript):
+        if len(node.targets) == 1 and isinstance(target, ast.Subscript):
+            return self._store(node, target, self.visit(node.value))  # first, as Python does
+        items = list_items(node)
+        if not items or not isinstance(target, ast.Tuple):
             return self.generic_visit(node)
-        value, held = self.visit(node.value), self.visit(target.value)  # as Python evaluates them
+        stores: list[ast.stmt] = []
+        for at, one in enumerate(target.elts):
+            if isinstance(one, ast.Subscript):
+                name = f"{_HOOK}{at}"
+                target.elts[at] = ast.copy_location(ast.Name(name, ast.Store()), one)
+                stores.append(self._store(one, one, ast.Name(name, ast.Load())))
+        return [self.generic_visit(node), *stores]  # type: ignore[list-item]
+
+    def _store(self, node: ast.AST, target: ast.Subscript, value: ast.AST) -> ast.stmt:
+        """Return the hook of an item that is set; node: whose number it has."""
+        held: Any = self.visit(target.value)
         index: Any = _Slicing().visit(self.visit(target.slice))
-        return ast.copy_location(ast.Expr(self._hook("store", node, [value, held, index])), node)
+        hook = self._hook("store", node, [value, held, index])  # type: ignore[list-item]
+        return ast.copy_location(ast.Expr(hook), node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         if isinstance(node.ctx, ast.Store):

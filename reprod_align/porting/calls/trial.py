@@ -57,6 +57,7 @@ def note_runs(layers: dict[int, tuple[Any, Built]]) -> Iterator[None]:
     Also the first one in train mode of those with statistics, which Paddle's momentum decides.
     layers: id of a layer -> itself, and the record that takes the calls.
     """
+    import torch
     from torch.nn.modules import module as hooks
 
     begun: dict[int, tuple[dict[str, np.ndarray[Any, Any]], Any]] = {}
@@ -75,17 +76,14 @@ def note_runs(layers: dict[int, tuple[Any, Built]]) -> Iterator[None]:
     def end(layer: Any, arguments: Any, keywords: Any, result: Any) -> None:
         if id(layer) in begun:
             before, given = begun.pop(id(layer))
-            run = Run(
-                layer.training,
-                before,
-                given,
-                _detach(keywords),
-                _detach(result),
-                _read_state(layer),
-                _differentiate(layer, _name_fields(given, arguments), _detach(keywords)),
-                tuple(n for n, one in layer.named_parameters() if not one.requires_grad),
-            )
-            layers[id(layer)][1].runs.append(run)
+            runs = layers[id(layer)][1].runs
+            runs.append(_note_run(layer, before, given, arguments, keywords, result))
+            if getattr(layer, "padding_idx", None) is not None and not keywords:
+                whole = torch.arange(
+                    len(layer.weight)
+                )  # the batch may leave the row of padding out
+                found = type(layer).forward(layer, whole)
+                runs.append(_note_run(layer, before, (whole,), (whole,), {}, found))
 
     first = hooks.register_module_forward_pre_hook(begin)
     last = hooks.register_module_forward_hook(end, with_kwargs=True)
@@ -94,6 +92,22 @@ def note_runs(layers: dict[int, tuple[Any, Built]]) -> Iterator[None]:
     finally:
         first.remove()
         last.remove()
+
+
+def _note_run(
+    layer: Any, before: Any, given: Any, original: Any, keywords: Any, result: Any
+) -> Run:
+    """Return one call of a layer, from its state and copies of its arguments before it."""
+    return Run(
+        layer.training,
+        before,
+        given,
+        _detach(keywords),
+        _detach(result),
+        _read_state(layer),
+        _differentiate(layer, _name_fields(given, original), _detach(keywords)),
+        tuple(n for n, one in layer.named_parameters() if not one.requires_grad),
+    )
 
 
 def find_inplace(

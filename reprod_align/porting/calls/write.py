@@ -1,6 +1,7 @@
 """Writes the Paddle file: every expression of PyTorch's as the simplest that gives the recorded result."""
 
 import ast
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -24,7 +25,7 @@ from reprod_align.porting.calls.layers import (
     write_setting,
 )
 from reprod_align.porting.calls.names import exists, find_object, find_public
-from reprod_align.porting.calls.record import SIGNS, Fact
+from reprod_align.porting.calls.record import SIGNS, Fact, list_items
 from reprod_align.porting.calls.rewriting import Edits, Rewriter
 from reprod_align.porting.calls.rows import UNTOUCHED, read_rows
 from reprod_align.porting.calls.slots import Candidate, is_literal, is_starred
@@ -667,12 +668,42 @@ class _Writer(Rewriter):
             return [self.remove(node)]
         if owner := _find_rate(target):
             return [self._set_rate(node, owner, self.render(node.value))]
+        if items := list_items(node):
+            return self._put_each(node, items)
         if fact is None or not isinstance(target, ast.Subscript):
             return None
         mask = self._find_mask(target.slice)
         if mask is not None and isinstance(node.value, ast.Constant):
             return [*self.edit(target.value), self.code.replace(target.slice, self.render(mask))]
-        return self._put_items(node, target, fact, lambda: self.render(node.value))
+        text = self._put_items(target, fact, lambda: self.render(node.value))
+        return [self.code.replace(node, text)] if text else None
+
+    def _put_each(self, node: ast.Assign, items: list[ast.Subscript]) -> Edits:
+        """Write `x[index], y[index] = value` item by item, where Paddle's own way does another thing."""
+        names = {id(one): self._name_item(one) for one in items}
+        texts = {}
+        for one in items:
+            fact = self.facts.get(one._site)  # type: ignore[attr-defined]
+            texts[id(one)] = fact and self._put_items(one, fact, lambda: names[id(one)])  # noqa: B023
+        before = self.code.text.splitlines()[node.lineno - 1][: node.col_offset]
+        if not any(texts.values()) or before.strip():
+            return None
+        targets = node.targets[0].elts  # type: ignore[attr-defined]
+        firsts = ", ".join(names.get(id(one)) or self.render(one) for one in targets)
+        lines = [f"{firsts} = {self.render(node.value)}"]
+        for one in items:
+            plain = f"{self.close(one.value)}[{self.render(one.slice)}] = {names[id(one)]}"
+            lines.append(texts[id(one)] or plain)
+        return [self.code.replace(node, f"\n{before}".join(lines))]
+
+    def _name_item(self, item: ast.Subscript) -> str:
+        """Return a name for what is put into a tensor, one that the file does not have."""
+        base = dotted(item.value).rpartition(".")[2] or "tensor"
+        return next(
+            one
+            for one in (f"{base}_items{'_' * n}" for n in itertools.count())
+            if one not in self.code.text
+        )
 
     def _find_mask(self, index: ast.expr) -> ast.expr | None:
         """Return the mask of `x[torch.where(mask)] = 0`: Paddle refuses its places where there are none."""
@@ -680,12 +711,10 @@ class _Writer(Rewriter):
             return None
         return index.args[0] if self.scope.name(index.func) == "torch.where" else None
 
-    def _put_items(
-        self, node: ast.stmt, target: ast.Subscript, fact: Fact, write_value: Callable[[], str]
-    ) -> Edits:
-        """Write what changes items of a tensor as PyTorch does; None where Paddle's own way does."""
+    def _put_items(self, target: ast.Subscript, fact: Fact, write_value: Callable[[], str]) -> str:
+        """Write what changes items of a tensor as PyTorch does; "" where Paddle's own way does."""
         if not fact.calls or stores(fact, "self.__setitem__(index, value)", {}):
-            return None
+            return ""
         many = isinstance(target.slice, ast.Tuple)
         parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
         indices = (
@@ -693,12 +722,12 @@ class _Writer(Rewriter):
         )
         held, value = self.close(target.value), write_value()
         if stores(fact, f"self.index_put_({'index' if many else '(index,)'}, value)", {}):
-            return [self.code.replace(node, f"{held}.index_put_({indices}, {value})")]
+            return f"{held}.index_put_({indices}, {value})"
         self.definitions.bring("set_items")
         if stores(fact, "set_items(self, index, value)", self.definitions.space):
-            return [self.code.replace(node, f"set_items({held}, {indices}, {value})")]
-        self.done.unproven.append(f"line {node.lineno}: an item that is set")
-        return None
+            return f"set_items({held}, {indices}, {value})"
+        self.done.unproven.append(f"line {target.lineno}: an item that is set")
+        return ""
 
     def _render_index(self, node: ast.expr) -> str:
         """Return the Paddle text of an index that stands outside of square brackets."""
@@ -769,9 +798,10 @@ class _Writer(Rewriter):
             return [self._set_rate(node, owner, rate)]
         if fact is not None and sign and isinstance(node.target, ast.Subscript):
             read = f"{self.close(node.target.value)}[{self.render(node.target.slice)}]"
-            return self._put_items(
-                node, node.target, fact, lambda: f"{read} {sign} {self.close(node.value)}"
+            text = self._put_items(
+                node.target, fact, lambda: f"{read} {sign} {self.close(node.value)}"
             )
+            return [self.code.replace(node, text)] if text else None
         if fact is None or not fact.calls or sign is None or operates(fact, sign):
             return None
         form = ("{0}", "{1}.astype({0}.dtype)")
