@@ -234,6 +234,44 @@ class {name}(paddle.nn.Layer):
         x = x * paddle.rsqrt((x * x).mean(axis=self.axes, keepdim=True) + eps)
         return x if self.weight is None else x * self.weight
 ''',
+    "torch.distributions.Categorical": '''
+class {name}(paddle.distribution.Categorical):
+    """A choice among the classes of the last axis; Paddle's own joins the axes of what it returns otherwise."""
+
+    def __init__(self, probs=None, logits=None, validate_args=None):
+        if logits is None:
+            logits = paddle.log(probs / probs.sum(axis=-1, keepdim=True))
+        logits = paddle.nn.functional.log_softmax(logits, axis=-1)
+        super().__init__(logits)
+        self.logits = logits
+
+    @property
+    def probs(self):
+        return self.logits.exp()
+
+    @property
+    def mode(self):
+        return self.logits.argmax(axis=-1)
+
+    def log_prob(self, value):
+        value = value.astype("int64").unsqueeze(-1)
+        shape = paddle.broadcast_shape(value.shape, [*self.logits.shape[:-1], 1])
+        logits = self.logits.expand([*shape[:-1], self.logits.shape[-1]])
+        return paddle.take_along_axis(logits, value.expand(shape), -1).squeeze(-1)
+
+    def entropy(self):
+        return -(self.probs * self.logits.clip(min=paddle.finfo(self.logits.dtype).min)).sum(axis=-1)
+
+    def kl_divergence(self, other):
+        return (self.probs * (self.logits - other.logits)).sum(axis=-1)
+
+    def sample(self, sample_shape=()):
+        probs = self.probs.detach()
+        drawn = paddle.multinomial(
+            probs.reshape([-1, probs.shape[-1]]), math.prod(sample_shape), replacement=True
+        )
+        return drawn.T.reshape([*sample_shape, *probs.shape[:-1]])
+''',
     "torch.nn.utils.rnn.pad_sequence": '''
 def {name}(sequences, batch_first=False, padding_value=0.0):
     """Stack sequences of several lengths, the shorter ones padded at their end."""
@@ -654,6 +692,23 @@ def embedding_bag(
         kept = rows if padding_idx is None else rows[bag != padding_idx]
         made.append(getattr(paddle, mode)(kept, axis=0) if len(kept) else paddle.zeros_like(weight[0]))
     return paddle.stack(made)
+''',
+    "bce": '''
+def bce(input, label, weight=None, reduction="mean"):
+    """Binary cross entropy that gives its label a gradient, too; Paddle's kernel gives none."""
+    right, wrong = paddle.log(input).clip(min=-100), paddle.log1p(-input).clip(min=-100)
+    loss = -(label * right + (1 - label) * wrong)
+    loss = loss if weight is None else loss * weight
+    return loss if reduction == "none" else getattr(loss, reduction)()
+''',
+    "bce_with_logits": '''
+def bce_with_logits(logit, label, weight=None, reduction="mean", pos_weight=None):
+    """Binary cross entropy of logits that gives its label a gradient, too; Paddle's kernel gives none."""
+    rest = paddle.nn.functional.softplus(-logit, threshold=1e9)
+    rest = rest if pos_weight is None else rest * ((pos_weight - 1) * label + 1)
+    loss = (1 - label) * logit + rest
+    loss = loss if weight is None else loss * weight
+    return loss if reduction == "none" else getattr(loss, reduction)()
 ''',
     "embedding_from": '''
 def embedding_from(embeddings, freeze=True, padding_idx=None):

@@ -47,6 +47,7 @@ _IMPORTED: Final = {
     "(NamedTuple)": "from typing import NamedTuple",
     "nullcontext()": "from contextlib import nullcontext",
     "math.log(": "import math",
+    "math.prod(": "import math",
 }
 """what a port may be written with -> the statement that imports it"""
 
@@ -185,7 +186,7 @@ class Definitions:
                 code,
                 lambda node: isinstance(node, ast.Import | ast.ImportFrom | ast.Expr | ast.Try),
             )
-            code = code.apply([code.insert(at, "\n\n\n".join(read) + "\n\n")])
+            code = code.apply([code.insert(at, "\n\n\n".join(read) + "\n\n\n")])
         for words, line in _IMPORTED.items():
             if any(words in one for one in (*read, text)) and line not in code.text:
                 code = code.apply([code.insert(_find_statement(code, _is_header), f"{line}\n")])
