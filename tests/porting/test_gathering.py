@@ -405,6 +405,21 @@ def test_of_two_imports_of_one_name_each_has_its_own(write_source: WriteSource) 
     names["Net"]()(torch.ones(1, 4))
 
 
+def test_a_class_may_have_the_name_of_the_one_that_it_is_derived_from(
+    write_source: WriteSource,
+) -> None:
+    base = "from torch import nn\n\nclass Net(nn.Module):\n    def forward(self, x):\n        return 2 * x\n"
+    net = (
+        "from torch import nn\nfrom .base import Net\n\nclass Net(Net):\n    def __init__(self):\n"
+    )
+    net += "        super().__init__()\n        self.layer = nn.Linear(4, 4)\n\n"
+    net += "    def forward(self, x):\n        return self.layer(super().forward(x))\n"
+    made = gathered(write_source({"base.py": base, "net.py": net}))
+    names: dict[str, type] = {}
+    exec(compile(made.text, "alone.py", "exec", dont_inherit=True), names)
+    assert names["Net"]()(torch.ones(1, 4)).shape == (1, 4) and len(names["Net"].__mro__) == 4
+
+
 def test_a_file_that_needs_no_neighbour_is_taken_whole(write_source: WriteSource) -> None:
     net = "import torch\nfrom .sizes import ONE, TWO as two\n\nclass Net:\n    pass  # kept\n"
     source = write_source({"sizes.py": "TWO = 2\nONE = 1\n", "net.py": net})

@@ -16,6 +16,56 @@ class Net(nn.Module):
     def forward(self, x):"""
 """a model with one layer, up to what is done with its input"""
 CASES = {
+    "a choice among classes, and a loss whose target needs a gradient": (
+        '''
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x):
+        x = self.layer(x)
+        first = torch.distributions.Categorical(logits=x)
+        second = torch.distributions.Categorical(probs=x.softmax(-1) + 0.1)
+        ratio = (first.log_prob(first.sample()) - second.entropy()).exp()
+        loss = nn.functional.binary_cross_entropy_with_logits(x, second.probs)
+        return ratio, loss, torch.distributions.kl_divergence(first, second), second.mode
+''',
+        _X((2, 5, 4)),
+        "bce_with_logits(x, second.probs)",
+    ),
+    "items of a view that tensors choose": (
+        '''
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        places = torch.arange(5).repeat(2, 1, 1)
+        places = places.flip(-1)[..., :3]
+        places[places == 4] = places[..., 1:2].repeat(1, 1, 3)[places == 4]
+        return torch.gather(self.layer(x), 2, places)
+''',
+        _X((2, 1, 4)),
+        "places = places.contiguous()",
+    ),
+    "a transform that is handed on": (
+        '''
+from functools import partial
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix, self.layer = partial(torch.fft.fftn, dim=(1, 2)), nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.layer(self.mix(x).real)
+''',
+        _X((2, 5, 4)),
+        "def fftn(input, s=None, dim=None, norm='backward'):",
+    ),
     "a row of padding that is drawn, a form over three axes, and items that are set at once": (
         '''
 class Net(nn.Module):

@@ -236,7 +236,7 @@ class {name}(paddle.nn.Layer):
 ''',
     "torch.distributions.Categorical": '''
 class {name}(paddle.distribution.Categorical):
-    """A choice among the classes of the last axis; Paddle's own joins the axes of what it returns otherwise."""
+    """A choice among the classes of the last axis, with PyTorch's arguments, attributes and shapes."""
 
     def __init__(self, probs=None, logits=None, validate_args=None):
         if logits is None:
@@ -1158,6 +1158,11 @@ def write_adapter(public: str, name: str, rows: Sequence[ApiRow], needed: Mappin
     row = next((one for one in rows if set(one.arguments) <= known), None)
     if row is None:
         return ""
+    defaults = _read_defaults(row)  # where PyTorch's None stands for a word, Paddle takes the word
+    parameters = [
+        one if one.default is not None else one.replace(default=defaults.get(one.name))
+        for one in parameters
+    ]
     arguments = ", ".join(
         one.name if one.default is one.empty else f"{one.name}={one.default!r}"
         for one in parameters
@@ -1172,6 +1177,20 @@ def write_adapter(public: str, name: str, rows: Sequence[ApiRow], needed: Mappin
         f'class {name}({target}):\n    """Paddle\'s layer with PyTorch\'s arguments."""\n\n'
         f"    def __init__(self, {arguments}):\n        super().__init__({inside}"
     )
+
+
+def _read_defaults(row: ApiRow) -> dict[str, Any]:
+    """Return the words that Paddle's callee takes by itself for the arguments that a row hands on."""
+    call = ast.parse(row.target, mode="eval").body
+    if not isinstance(call, ast.Call):
+        return {}
+    try:
+        parameters = inspect.signature(find_object(ast.unparse(call.func))).parameters
+    except (TypeError, ValueError):
+        return {}
+    given = ((one.arg, one.value) for one in call.keywords if isinstance(one.value, ast.Name))
+    found = {value.id: parameters[name].default for name, value in given if name in parameters}  # type: ignore[index]
+    return {name: default for name, default in found.items() if isinstance(default, str)}
 
 
 def _list_parameters(held: Any) -> list[inspect.Parameter]:

@@ -259,7 +259,14 @@ class CallRecorder:
             default = self._torch.get_default_dtype()
             fact.calls.append(
                 RecordedCall(
-                    kept[1:], {}, None, kept[0], self._copy(held), default, widened=self.widened
+                    kept[1:],
+                    {},
+                    None,
+                    kept[0],
+                    self._copy(held),
+                    default,
+                    widened=self.widened,
+                    spread=_is_spread(held),
                 )
             )
 
@@ -437,6 +444,11 @@ def number_nodes(tree: ast.Module) -> dict[int, ast.AST]:
     for number, node in numbered.items():
         node._site = number  # type: ignore[attr-defined]
     return numbered
+
+
+def _is_spread(tensor: Any) -> bool:
+    """Tell whether a tensor is a view with gaps or exchanged axes, as Paddle's is; not an expanded one."""
+    return not tensor.is_contiguous() and 0 not in tensor.stride()
 
 
 def list_items(node: ast.Assign) -> list[ast.Subscript]:

@@ -92,6 +92,8 @@ class RecordedCall:
     """whether float64 was given where float32 was asked for, if float64 was the default"""
     gradients: Any = None
     """PyTorch's, by the id of the tensor, once they are noted"""
+    spread: bool = False
+    """whether the tensor whose item is set lay in memory with gaps, or with its axes exchanged"""
 
 
 @dataclass(frozen=True)

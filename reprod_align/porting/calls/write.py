@@ -40,6 +40,7 @@ from reprod_align.porting.calls.training import (
     settle_call,
 )
 from reprod_align.porting.calls.trial import operates, prove, reads, stores
+from reprod_align.porting.calls.values import RecordedCall, walk
 
 _OPERATORS: Final = {
     "@": "torch.matmul",
@@ -692,9 +693,12 @@ class _Writer(Rewriter):
         firsts = ", ".join(names.get(id(one)) or self.render(one) for one in targets)
         lines = [f"{firsts} = {self.render(node.value)}"]
         for one in items:
-            plain = f"{self.close(one.value)}[{self.render(one.slice)}] = {names[id(one)]}"
-            lines.append(texts[id(one)] or plain)
+            lines.append(texts[id(one)] or self._write_target(one, names[id(one)]))
         return [self.code.replace(node, f"\n{before}".join(lines))]
+
+    def _write_target(self, target: ast.Subscript, value: str) -> str:
+        """Return the statement that sets an item in the way that both frameworks have."""
+        return f"{self.close(target.value)}[{self.render(target.slice)}] = {value}"
 
     def _name_item(self, item: ast.Subscript) -> str:
         """Return a name for what is put into a tensor, one that the file does not have."""
@@ -713,6 +717,14 @@ class _Writer(Rewriter):
 
     def _put_items(self, target: ast.Subscript, fact: Fact, write_value: Callable[[], str]) -> str:
         """Write what changes items of a tensor as PyTorch does; "" where Paddle's own way does."""
+        before = self.code.text.splitlines()[target.lineno - 1][: target.col_offset]
+        if any(map(_scatters, fact.calls)) and dotted(target.value) and not before.strip():
+            held = self.close(target.value)
+            plain = self._put_items(
+                target, Fact(calls=[replace(one, spread=False) for one in fact.calls]), write_value
+            )
+            plain = plain or self._write_target(target, write_value())
+            return f"{held} = {held}.contiguous()\n{before}{plain}"
         if not fact.calls or stores(fact, "self.__setitem__(index, value)", {}):
             return ""
         many = isinstance(target.slice, ast.Tuple)
@@ -855,6 +867,16 @@ _TENSOR_ATTRIBUTES: Final = {
     "is_sparse": "self.is_sparse()",
     "layout": "('sparse_coo' if self.is_sparse() else 'strided')",
 }
+
+
+def _scatters(call: RecordedCall) -> bool:
+    """Tell whether a tensor that lies in memory with gaps is set where tensors say.
+
+    Paddle 3.3 then writes beyond it: the heap is broken, and the process ends later.
+    """
+    import torch
+
+    return call.spread and any(True for _ in walk(call.arguments[0], torch.Tensor))
 
 
 def _find_result(name: str, kinds: set[str]) -> str:

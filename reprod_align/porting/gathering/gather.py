@@ -155,9 +155,14 @@ class _Gatherer:
             for one in piece.definition.statements
         )
 
-    def require(self, module: Module, name: str, whole: bool = False) -> _Key | None:
-        """Take a name that a module reads, and what it needs; None for a builtin or a local name."""
-        key, definition = self._find(module, name)
+    def require(
+        self, module: Module, name: str, whole: bool = False, imported: bool = False
+    ) -> _Key | None:
+        """Take a name that a module reads, and what it needs; None for a builtin or a local name.
+
+        imported: whether it is what the module imports by a name that it defines too.
+        """
+        key, definition = self._find(module, name, imported)
         if key is not None and definition is not None:
             known = self.pieces.get(key)
             if known is None or (whole and not known.whole):
@@ -238,10 +243,12 @@ class _Gatherer:
             held = below if self.library.find_module(Import(part, held.__name__, part)) else None
         return parts[0]
 
-    def _find(self, module: Module, words: str) -> tuple[_Key | None, Definition | None]:
+    def _find(
+        self, module: Module, words: str, imported: bool = False
+    ) -> tuple[_Key | None, Definition | None]:
         """Return a name's key and its definition; no definition: imported; no key: builtin or local."""
         name = self.find_unit(module, words)
-        definition = module.define(name)
+        definition = None if imported else module.define(name)
         if definition is None:
             found = module.imports.get(name)
             if "." in name:
@@ -287,7 +294,8 @@ class _Gatherer:
             missing = module.list_missing(statement)
             for words in sorted(reads.first - missing):
                 name = self.find_unit(module, words)
-                if key := self.require(module, name, is_called(name, statements)):
+                is_base = name == own[1] and name in module.imports and _derives(statement, name)
+                if key := self.require(module, name, is_called(name, statements), is_base):
                     piece.first[self._bind(name, key)] = key
             for words in sorted(reads.later):
                 name = self.find_unit(module, words)
@@ -641,6 +649,12 @@ class _Gatherer:
                 kept.append(str(Import(bound, module.resolve(node), one.name)))
         separator = "\n" + " " * node.col_offset
         return code.replace(node, separator.join(kept) or "pass")
+
+
+def _derives(statement: ast.stmt, name: str) -> bool:
+    """Tell whether a class is derived from one of its own name, which was imported before it."""
+    bases = statement.bases if isinstance(statement, ast.ClassDef) else []
+    return any(isinstance(one, ast.Name) and one.id == name for one in bases)
 
 
 def name_functions(statements: Iterable[ast.stmt]) -> Iterator[tuple[Function, str]]:
