@@ -34,6 +34,27 @@ class Net(nn.Module):
         _X((2, 5, 4)),
         "bce_with_logits(x, second.probs)",
     ),
+    "what stands between the imports": (
+        '''
+__all__ = ["Net"]
+
+import math
+import torch.nn.functional as F
+
+POOLS = {"mean": nn.AdaptiveAvgPool2d}
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.pool, self.layer = POOLS["mean"](3), nn.Linear(9, 2)
+
+    def forward(self, x):
+        return self.layer(F.avg_pool2d(self.pool(x).tanh(), 3, 1, 1).flatten(1)) * math.pi
+''',
+        _X((2, 1, 7, 7)),
+        "import math\n\ndef average_windows(",
+    ),
     "items of a view that tensors choose": (
         '''
 class Net(nn.Module):

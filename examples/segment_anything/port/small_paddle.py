@@ -1,23 +1,36 @@
 from __future__ import annotations
 from functools import partial
 import paddle
+import paddle.nn.functional as F
+from paddle import nn
 import math
 import numpy as np
 
 
-class LayerNorm(paddle.nn.LayerNorm):
+class LayerNorm(nn.LayerNorm):
     """Paddle's layer with PyTorch's arguments."""
 
-    def __init__(self, normalized_shape, eps=1e-05, elementwise_affine=True, bias=True, device=None, dtype=None):
-        super().__init__(normalized_shape, epsilon=eps, elementwise_affine=elementwise_affine, bias=bias)
+    def __init__(
+        self,
+        normalized_shape,
+        eps=1e-05,
+        elementwise_affine=True,
+        bias=True,
+        device=None,
+        dtype=None,
+    ):
+        super().__init__(
+            normalized_shape, epsilon=eps, elementwise_affine=elementwise_affine, bias=bias
+        )
 
-class TwoWayAttentionBlock(paddle.nn.Layer):
+
+class TwoWayAttentionBlock(nn.Layer):
     def __init__(
         self,
         embedding_dim: int,
         num_heads: int,
         mlp_dim: int = 2048,
-        activation: Type[paddle.nn.Layer] = paddle.nn.ReLU,
+        activation: Type[nn.Layer] = nn.ReLU,
         attention_downsample_rate: int = 2,
         skip_first_layer_pe: bool = False,
     ) -> None:
@@ -36,17 +49,17 @@ class TwoWayAttentionBlock(paddle.nn.Layer):
         """
         super().__init__()
         self.self_attn = Attention_2(embedding_dim, num_heads)
-        self.norm1 = paddle.nn.LayerNorm(embedding_dim)
+        self.norm1 = nn.LayerNorm(embedding_dim)
 
         self.cross_attn_token_to_image = Attention_2(
             embedding_dim, num_heads, downsample_rate=attention_downsample_rate
         )
-        self.norm2 = paddle.nn.LayerNorm(embedding_dim)
+        self.norm2 = nn.LayerNorm(embedding_dim)
 
         self.mlp = MLPBlock(embedding_dim, mlp_dim, activation)
-        self.norm3 = paddle.nn.LayerNorm(embedding_dim)
+        self.norm3 = nn.LayerNorm(embedding_dim)
 
-        self.norm4 = paddle.nn.LayerNorm(embedding_dim)
+        self.norm4 = nn.LayerNorm(embedding_dim)
         self.cross_attn_image_to_token = Attention_2(
             embedding_dim, num_heads, downsample_rate=attention_downsample_rate
         )
@@ -87,7 +100,7 @@ class TwoWayAttentionBlock(paddle.nn.Layer):
         return queries, keys
 
 
-class Attention_2(paddle.nn.Layer):
+class Attention_2(nn.Layer):
     """
     An attention layer that allows for downscaling the size of the embedding
     after projection to queries, keys, and values.
@@ -105,10 +118,10 @@ class Attention_2(paddle.nn.Layer):
         self.num_heads = num_heads
         assert self.internal_dim % num_heads == 0, "num_heads must divide embedding_dim."
 
-        self.q_proj = paddle.nn.Linear(embedding_dim, self.internal_dim)
-        self.k_proj = paddle.nn.Linear(embedding_dim, self.internal_dim)
-        self.v_proj = paddle.nn.Linear(embedding_dim, self.internal_dim)
-        self.out_proj = paddle.nn.Linear(self.internal_dim, embedding_dim)
+        self.q_proj = nn.Linear(embedding_dim, self.internal_dim)
+        self.k_proj = nn.Linear(embedding_dim, self.internal_dim)
+        self.v_proj = nn.Linear(embedding_dim, self.internal_dim)
+        self.out_proj = nn.Linear(self.internal_dim, embedding_dim)
 
     def _separate_heads(self, x: Tensor, num_heads: int) -> Tensor:
         b, n, c = x.shape
@@ -135,7 +148,7 @@ class Attention_2(paddle.nn.Layer):
         _, _, _, c_per_head = q.shape
         attn = q @ k.permute(0, 1, 3, 2)  # B x N_heads x N_tokens x N_tokens
         attn = attn / math.sqrt(c_per_head)
-        attn = paddle.nn.functional.softmax(attn, axis=-1)
+        attn = F.softmax(attn, axis=-1)
 
         # Get output
         out = attn @ v
@@ -145,14 +158,14 @@ class Attention_2(paddle.nn.Layer):
         return out
 
 
-class TwoWayTransformer(paddle.nn.Layer):
+class TwoWayTransformer(nn.Layer):
     def __init__(
         self,
         depth: int,
         embedding_dim: int,
         num_heads: int,
         mlp_dim: int,
-        activation: Type[paddle.nn.Layer] = paddle.nn.ReLU,
+        activation: Type[nn.Layer] = nn.ReLU,
         attention_downsample_rate: int = 2,
     ) -> None:
         """
@@ -172,7 +185,7 @@ class TwoWayTransformer(paddle.nn.Layer):
         self.embedding_dim = embedding_dim
         self.num_heads = num_heads
         self.mlp_dim = mlp_dim
-        self.layers = paddle.nn.LayerList()
+        self.layers = nn.LayerList()
 
         for i in range(depth):
             self.layers.append(
@@ -189,7 +202,7 @@ class TwoWayTransformer(paddle.nn.Layer):
         self.final_attn_token_to_image = Attention_2(
             embedding_dim, num_heads, downsample_rate=attention_downsample_rate
         )
-        self.norm_final_attn = paddle.nn.LayerNorm(embedding_dim)
+        self.norm_final_attn = nn.LayerNorm(embedding_dim)
 
     def forward(
         self,
@@ -238,7 +251,7 @@ class TwoWayTransformer(paddle.nn.Layer):
         return queries, keys
 
 
-class Sam(paddle.nn.Layer):
+class Sam(nn.Layer):
     mask_threshold: float = 0.0
     image_format: str = "RGB"
 
@@ -266,13 +279,22 @@ class Sam(paddle.nn.Layer):
         self.image_encoder = image_encoder
         self.prompt_encoder = prompt_encoder
         self.mask_decoder = mask_decoder
-        self.register_buffer('pixel_mean', paddle.Tensor(pixel_mean).view(-1, 1, 1), persistable=False)
-        self.register_buffer('pixel_std', paddle.Tensor(pixel_std).view(-1, 1, 1), persistable=False)
+        self.register_buffer(
+            "pixel_mean",
+            paddle.to_tensor(pixel_mean, dtype=paddle.get_default_dtype()).view(-1, 1, 1),
+            persistable=False,
+        )
+        self.register_buffer(
+            "pixel_std",
+            paddle.to_tensor(pixel_std, dtype=paddle.get_default_dtype()).view(-1, 1, 1),
+            persistable=False,
+        )
 
     @property
     def device(self) -> Any:
-        raise NotImplementedError("Sam.device is not ported: the model was built and run without it")
-
+        raise NotImplementedError(
+            "Sam.device is not ported: the model was built and run without it"
+        )
 
     def postprocess_masks(
         self,
@@ -295,9 +317,14 @@ class Sam(paddle.nn.Layer):
           (torch.Tensor): Batched masks in BxCxHxW format, where (H, W)
             is given by original_size.
         """
-        masks = paddle.nn.functional.interpolate(masks, size=(self.image_encoder.img_size, self.image_encoder.img_size), mode='bilinear', align_corners=False)
+        masks = F.interpolate(
+            masks,
+            size=(self.image_encoder.img_size, self.image_encoder.img_size),
+            mode="bilinear",
+            align_corners=False,
+        )
         masks = masks[..., : input_size[0], : input_size[1]]
-        masks = paddle.nn.functional.interpolate(masks, size=original_size, mode='bilinear', align_corners=False)
+        masks = F.interpolate(masks, size=original_size, mode="bilinear", align_corners=False)
         return masks
 
     def preprocess(self, x: paddle.Tensor) -> paddle.Tensor:
@@ -313,7 +340,7 @@ class Sam(paddle.nn.Layer):
         return x
 
 
-class PositionEmbeddingRandom(paddle.nn.Layer):
+class PositionEmbeddingRandom(nn.Layer):
     """
     Positional encoding using random spatial frequencies.
     """
@@ -322,7 +349,9 @@ class PositionEmbeddingRandom(paddle.nn.Layer):
         super().__init__()
         if scale is None or scale <= 0.0:
             scale = 1.0
-        self.register_buffer('positional_encoding_gaussian_matrix', scale * paddle.randn((2, num_pos_feats)))
+        self.register_buffer(
+            "positional_encoding_gaussian_matrix", scale * paddle.randn((2, num_pos_feats))
+        )
 
     def _pe_encoding(self, coords: paddle.Tensor) -> paddle.Tensor:
         """Positionally encode points that are normalized to [0,1]."""
@@ -356,14 +385,14 @@ class PositionEmbeddingRandom(paddle.nn.Layer):
         return self._pe_encoding(coords.to(paddle.float32))
 
 
-class PromptEncoder(paddle.nn.Layer):
+class PromptEncoder(nn.Layer):
     def __init__(
         self,
         embed_dim: int,
         image_embedding_size: Tuple[int, int],
         input_image_size: Tuple[int, int],
         mask_in_chans: int,
-        activation: Type[paddle.nn.Layer] = paddle.nn.GELU,
+        activation: Type[nn.Layer] = nn.GELU,
     ) -> None:
         """
         Encodes prompts for input to SAM's mask decoder.
@@ -386,21 +415,21 @@ class PromptEncoder(paddle.nn.Layer):
         self.pe_layer = PositionEmbeddingRandom(embed_dim // 2)
 
         self.num_point_embeddings: int = 4  # pos/neg point + 2 box corners
-        point_embeddings = [paddle.nn.Embedding(1, embed_dim) for i in range(self.num_point_embeddings)]
-        self.point_embeddings = paddle.nn.LayerList(point_embeddings)
-        self.not_a_point_embed = paddle.nn.Embedding(1, embed_dim)
+        point_embeddings = [nn.Embedding(1, embed_dim) for i in range(self.num_point_embeddings)]
+        self.point_embeddings = nn.LayerList(point_embeddings)
+        self.not_a_point_embed = nn.Embedding(1, embed_dim)
 
         self.mask_input_size = (4 * image_embedding_size[0], 4 * image_embedding_size[1])
-        self.mask_downscaling = paddle.nn.Sequential(
-            paddle.nn.Conv2D(1, mask_in_chans // 4, 2, stride=2),
+        self.mask_downscaling = nn.Sequential(
+            nn.Conv2D(1, mask_in_chans // 4, kernel_size=2, stride=2),
             LayerNorm2d(mask_in_chans // 4),
             activation(),
-            paddle.nn.Conv2D(mask_in_chans // 4, mask_in_chans, 2, stride=2),
+            nn.Conv2D(mask_in_chans // 4, mask_in_chans, kernel_size=2, stride=2),
             LayerNorm2d(mask_in_chans),
             activation(),
-            paddle.nn.Conv2D(mask_in_chans, embed_dim, 1),
+            nn.Conv2D(mask_in_chans, embed_dim, kernel_size=1),
         )
-        self.no_mask_embed = paddle.nn.Embedding(1, embed_dim)
+        self.no_mask_embed = nn.Embedding(1, embed_dim)
 
     def get_dense_pe(self) -> paddle.Tensor:
         """
@@ -429,8 +458,12 @@ class PromptEncoder(paddle.nn.Layer):
         point_embedding = self.pe_layer.forward_with_coords(points, self.input_image_size)
         point_embedding[labels == -1] = 0.0
         point_embedding[labels == -1] += self.not_a_point_embed.weight
-        point_embedding.index_put_((labels == 0,), point_embedding[labels == 0] + self.point_embeddings[0].weight)
-        point_embedding.index_put_((labels == 1,), point_embedding[labels == 1] + self.point_embeddings[1].weight)
+        point_embedding.index_put_(
+            (labels == 0,), point_embedding[labels == 0] + self.point_embeddings[0].weight
+        )
+        point_embedding.index_put_(
+            (labels == 1,), point_embedding[labels == 1] + self.point_embeddings[1].weight
+        )
         return point_embedding
 
     def _embed_boxes(self, boxes: paddle.Tensor) -> paddle.Tensor:
@@ -444,7 +477,9 @@ class PromptEncoder(paddle.nn.Layer):
 
     def _embed_masks(self, masks: paddle.Tensor) -> paddle.Tensor:
         """Embeds mask inputs."""
-        raise NotImplementedError("PromptEncoder._embed_masks is not ported: the model was built and run without it")
+        raise NotImplementedError(
+            "PromptEncoder._embed_masks is not ported: the model was built and run without it"
+        )
 
     def _get_batch_size(
         self,
@@ -510,7 +545,7 @@ class PromptEncoder(paddle.nn.Layer):
         return sparse_embeddings, dense_embeddings
 
 
-class MLP(paddle.nn.Layer):
+class MLP(nn.Layer):
     def __init__(
         self,
         input_dim: int,
@@ -522,25 +557,27 @@ class MLP(paddle.nn.Layer):
         super().__init__()
         self.num_layers = num_layers
         h = [hidden_dim] * (num_layers - 1)
-        self.layers = paddle.nn.LayerList((paddle.nn.Linear(n, k) for n, k in zip([input_dim] + h, h + [output_dim])))
+        self.layers = nn.LayerList(
+            (nn.Linear(n, k) for n, k in zip([input_dim] + h, h + [output_dim]))
+        )
         self.sigmoid_output = sigmoid_output
 
     def forward(self, x):
         for i, layer in enumerate(self.layers):
-            x = paddle.nn.functional.relu(layer(x)) if i < self.num_layers - 1 else layer(x)
+            x = F.relu(layer(x)) if i < self.num_layers - 1 else layer(x)
         if self.sigmoid_output:
-            x = paddle.nn.functional.sigmoid(x)
+            x = F.sigmoid(x)
         return x
 
 
-class MaskDecoder(paddle.nn.Layer):
+class MaskDecoder(nn.Layer):
     def __init__(
         self,
         *,
         transformer_dim: int,
-        transformer: paddle.nn.Layer,
+        transformer: nn.Layer,
         num_multimask_outputs: int = 3,
-        activation: Type[paddle.nn.Layer] = paddle.nn.GELU,
+        activation: Type[nn.Layer] = nn.GELU,
         iou_head_depth: int = 3,
         iou_head_hidden_dim: int = 256,
     ) -> None:
@@ -566,18 +603,23 @@ class MaskDecoder(paddle.nn.Layer):
 
         self.num_multimask_outputs = num_multimask_outputs
 
-        self.iou_token = paddle.nn.Embedding(1, transformer_dim)
+        self.iou_token = nn.Embedding(1, transformer_dim)
         self.num_mask_tokens = num_multimask_outputs + 1
-        self.mask_tokens = paddle.nn.Embedding(self.num_mask_tokens, transformer_dim)
+        self.mask_tokens = nn.Embedding(self.num_mask_tokens, transformer_dim)
 
-        self.output_upscaling = paddle.nn.Sequential(
-            paddle.nn.Conv2DTranspose(transformer_dim, transformer_dim // 4, 2, stride=2),
+        self.output_upscaling = nn.Sequential(
+            nn.Conv2DTranspose(transformer_dim, transformer_dim // 4, kernel_size=2, stride=2),
             LayerNorm2d(transformer_dim // 4),
             activation(),
-            paddle.nn.Conv2DTranspose(transformer_dim // 4, transformer_dim // 8, 2, stride=2),
+            nn.Conv2DTranspose(transformer_dim // 4, transformer_dim // 8, kernel_size=2, stride=2),
             activation(),
         )
-        self.output_hypernetworks_mlps = paddle.nn.LayerList([MLP(transformer_dim, transformer_dim, transformer_dim // 8, 3) for i in range(self.num_mask_tokens)])
+        self.output_hypernetworks_mlps = nn.LayerList(
+            [
+                MLP(transformer_dim, transformer_dim, transformer_dim // 8, 3)
+                for i in range(self.num_mask_tokens)
+            ]
+        )
 
         self.iou_prediction_head = MLP(
             transformer_dim, iou_head_hidden_dim, self.num_mask_tokens, iou_head_depth
@@ -664,7 +706,7 @@ class MaskDecoder(paddle.nn.Layer):
         return masks, iou_pred
 
 
-class PatchEmbed(paddle.nn.Layer):
+class PatchEmbed(nn.Layer):
     """
     Image to Patch Embedding.
     """
@@ -687,7 +729,9 @@ class PatchEmbed(paddle.nn.Layer):
         """
         super().__init__()
 
-        self.proj = paddle.nn.Conv2D(in_chans, embed_dim, kernel_size, stride=stride, padding=padding)
+        self.proj = nn.Conv2D(
+            in_chans, embed_dim, kernel_size=kernel_size, stride=stride, padding=padding
+        )
 
     def forward(self, x: paddle.Tensor) -> paddle.Tensor:
         x = self.proj(x)
@@ -696,11 +740,11 @@ class PatchEmbed(paddle.nn.Layer):
         return x
 
 
-class LayerNorm2d(paddle.nn.Layer):
+class LayerNorm2d(nn.Layer):
     def __init__(self, num_channels: int, eps: float = 1e-6) -> None:
         super().__init__()
-        self.weight = paddle.nn.Parameter(paddle.ones(num_channels))
-        self.bias = paddle.nn.Parameter(paddle.zeros(num_channels))
+        self.weight = nn.Parameter(paddle.ones(num_channels))
+        self.bias = nn.Parameter(paddle.zeros(num_channels))
         self.eps = eps
 
     def forward(self, x: paddle.Tensor) -> paddle.Tensor:
@@ -760,16 +804,16 @@ def window_partition(x: paddle.Tensor, window_size: int) -> Tuple[paddle.Tensor,
     return windows, (Hp, Wp)
 
 
-class MLPBlock(paddle.nn.Layer):
+class MLPBlock(nn.Layer):
     def __init__(
         self,
         embedding_dim: int,
         mlp_dim: int,
-        act: Type[paddle.nn.Layer] = paddle.nn.GELU,
+        act: Type[nn.Layer] = nn.GELU,
     ) -> None:
         super().__init__()
-        self.lin1 = paddle.nn.Linear(embedding_dim, mlp_dim)
-        self.lin2 = paddle.nn.Linear(mlp_dim, embedding_dim)
+        self.lin1 = nn.Linear(embedding_dim, mlp_dim)
+        self.lin2 = nn.Linear(mlp_dim, embedding_dim)
         self.act = act()
 
     def forward(self, x: paddle.Tensor) -> paddle.Tensor:
@@ -792,7 +836,11 @@ def get_rel_pos(q_size: int, k_size: int, rel_pos: paddle.Tensor) -> paddle.Tens
     # Interpolate rel pos if needed.
     if rel_pos.shape[0] != max_rel_dist:
         # Interpolate rel pos.
-        rel_pos_resized = paddle.nn.functional.interpolate(rel_pos.reshape(1, rel_pos.shape[0], -1).permute(0, 2, 1), size=max_rel_dist, mode='linear')
+        rel_pos_resized = F.interpolate(
+            rel_pos.reshape(1, rel_pos.shape[0], -1).permute(0, 2, 1),
+            size=max_rel_dist,
+            mode="linear",
+        )
         rel_pos_resized = rel_pos_resized.reshape(-1, max_rel_dist).permute(1, 0)
     else:
         rel_pos_resized = rel_pos
@@ -844,7 +892,7 @@ def add_decomposed_rel_pos(
     return attn
 
 
-class Attention(paddle.nn.Layer):
+class Attention(nn.Layer):
     """Multi-head Attention block with relative position embeddings."""
 
     def __init__(
@@ -871,17 +919,17 @@ class Attention(paddle.nn.Layer):
         head_dim = dim // num_heads
         self.scale = head_dim**-0.5
 
-        self.qkv = paddle.nn.Linear(dim, dim * 3, bias_attr=None if qkv_bias else False)
-        self.proj = paddle.nn.Linear(dim, dim)
+        self.qkv = nn.Linear(dim, dim * 3, bias_attr=None if qkv_bias else False)
+        self.proj = nn.Linear(dim, dim)
 
         self.use_rel_pos = use_rel_pos
         if self.use_rel_pos:
-            assert (
-                input_size is not None
-            ), "Input size must be provided if using relative positional encoding."
+            assert input_size is not None, (
+                "Input size must be provided if using relative positional encoding."
+            )
             # initialize relative positional embeddings
-            self.rel_pos_h = paddle.nn.Parameter(paddle.zeros(2 * input_size[0] - 1, head_dim))
-            self.rel_pos_w = paddle.nn.Parameter(paddle.zeros(2 * input_size[1] - 1, head_dim))
+            self.rel_pos_h = nn.Parameter(paddle.zeros(2 * input_size[0] - 1, head_dim))
+            self.rel_pos_w = nn.Parameter(paddle.zeros(2 * input_size[1] - 1, head_dim))
 
     def forward(self, x: paddle.Tensor) -> paddle.Tensor:
         B, H, W, _ = x.shape
@@ -902,7 +950,7 @@ class Attention(paddle.nn.Layer):
         return x
 
 
-class Block(paddle.nn.Layer):
+class Block(nn.Layer):
     """Transformer blocks with support of window attention and residual propagation blocks"""
 
     def __init__(
@@ -911,8 +959,8 @@ class Block(paddle.nn.Layer):
         num_heads: int,
         mlp_ratio: float = 4.0,
         qkv_bias: bool = True,
-        norm_layer: Type[paddle.nn.Layer] = LayerNorm,
-        act_layer: Type[paddle.nn.Layer] = paddle.nn.GELU,
+        norm_layer: Type[nn.Layer] = LayerNorm,
+        act_layer: Type[nn.Layer] = nn.GELU,
         use_rel_pos: bool = False,
         rel_pos_zero_init: bool = True,
         window_size: int = 0,
@@ -968,7 +1016,7 @@ class Block(paddle.nn.Layer):
         return x
 
 
-class ImageEncoderViT(paddle.nn.Layer):
+class ImageEncoderViT(nn.Layer):
     def __init__(
         self,
         img_size: int = 1024,
@@ -980,8 +1028,8 @@ class ImageEncoderViT(paddle.nn.Layer):
         mlp_ratio: float = 4.0,
         out_chans: int = 256,
         qkv_bias: bool = True,
-        norm_layer: Type[paddle.nn.Layer] = LayerNorm,
-        act_layer: Type[paddle.nn.Layer] = paddle.nn.GELU,
+        norm_layer: Type[nn.Layer] = LayerNorm,
+        act_layer: Type[nn.Layer] = nn.GELU,
         use_abs_pos: bool = True,
         use_rel_pos: bool = False,
         rel_pos_zero_init: bool = True,
@@ -1016,14 +1064,14 @@ class ImageEncoderViT(paddle.nn.Layer):
             embed_dim=embed_dim,
         )
 
-        self.pos_embed: Optional[paddle.nn.Parameter] = None
+        self.pos_embed: Optional[nn.Parameter] = None
         if use_abs_pos:
             # Initialize absolute positional embedding with pretrain image size.
-            self.pos_embed = paddle.nn.Parameter(
+            self.pos_embed = nn.Parameter(
                 paddle.zeros(1, img_size // patch_size, img_size // patch_size, embed_dim)
             )
 
-        self.blocks = paddle.nn.LayerList()
+        self.blocks = nn.LayerList()
         for i in range(depth):
             block = Block(
                 dim=embed_dim,
@@ -1039,10 +1087,10 @@ class ImageEncoderViT(paddle.nn.Layer):
             )
             self.blocks.append(block)
 
-        self.neck = paddle.nn.Sequential(
-            paddle.nn.Conv2D(embed_dim, out_chans, 1, bias_attr=False),
+        self.neck = nn.Sequential(
+            nn.Conv2D(embed_dim, out_chans, kernel_size=1, bias_attr=False),
             LayerNorm2d(out_chans),
-            paddle.nn.Conv2D(out_chans, out_chans, 3, padding=1, bias_attr=False),
+            nn.Conv2D(out_chans, out_chans, kernel_size=3, padding=1, bias_attr=False),
             LayerNorm2d(out_chans),
         )
 
@@ -1062,7 +1110,7 @@ class ImageEncoderViT(paddle.nn.Layer):
 SIZE, PATCH, WIDTH = 32, 8, 16
 
 
-class Segmenter(paddle.nn.Layer):
+class Segmenter(nn.Layer):
     """Masks of an image for points and a box."""
 
     def __init__(self):

@@ -182,10 +182,7 @@ class Definitions:
             code = code.apply([code.insert(_find_statement(code, _is_header), "import paddle")])
         read = self._list_read({node.id for node in code.nodes if isinstance(node, ast.Name)})
         if read:
-            at = _find_statement(
-                code,
-                lambda node: isinstance(node, ast.Import | ast.ImportFrom | ast.Expr | ast.Try),
-            )
+            at = _find_place(code, {_name_definition(one) for one in read})
             code = code.apply([code.insert(at, "\n\n\n".join(read) + "\n\n\n")])
         for words, line in _IMPORTED.items():
             if any(words in one for one in (*read, text)) and line not in code.text:
@@ -223,6 +220,22 @@ def _find_statement(code: Code, is_before: Callable[[ast.stmt], bool]) -> ast.st
     """Return the first statement that is not one of those before it, else the last."""
     body = code.tree.body
     return next((node for node in body if not is_before(node)), body[-1])
+
+
+def _find_place(code: Code, names: set[str]) -> ast.stmt:
+    """Return the statement that definitions go before: the first behind the imports, or one that reads them.
+
+    Something else may stand between the imports, as `__all__` does.
+    """
+    body = code.tree.body
+    kinds = ast.Import | ast.ImportFrom | ast.Expr | ast.Try
+    place = 0
+    for at, statement in enumerate(body):
+        read = {one.id for one in ast.walk(statement) if isinstance(one, ast.Name)}
+        if isinstance(statement, ast.ClassDef | ast.FunctionDef) or read & names:
+            break
+        place = at + 1 if isinstance(statement, kinds) else place
+    return body[min(place, len(body) - 1)]
 
 
 def _is_header(node: ast.stmt) -> bool:
