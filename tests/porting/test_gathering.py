@@ -420,6 +420,23 @@ def test_a_class_may_have_the_name_of_the_one_that_it_is_derived_from(
     assert names["Net"]()(torch.ones(1, 4)).shape == (1, 4) and len(names["Net"].__mro__) == 4
 
 
+def test_a_function_that_asks_for_a_class_of_the_file_comes_along(
+    write_source: WriteSource,
+) -> None:
+    columns = "import torch\n\nclass Column:\n    def pick(self, x):\n        return torch.relu(x[:, :2])\n\n"
+    columns += (
+        "def count(columns):\n    return [isinstance(one, Column) for one in columns].count(True)\n"
+    )
+    net = "from torch import nn\nfrom .columns import Column, count\n\nclass Net(nn.Module):\n"
+    net += "    def __init__(self):\n        super().__init__()\n        self.column = Column()\n"
+    net += "        self.layer = nn.Linear(2, 3 * count([self.column]))\n\n"
+    net += "    def forward(self, x):\n        return self.layer(self.column.pick(x))\n"
+    made = gathered(write_source({"columns.py": columns, "net.py": net}))
+    names: dict[str, type] = {}
+    exec(compile(made.text, "alone.py", "exec", dont_inherit=True), names)
+    assert names["Net"]()(torch.ones(1, 4)).shape == (1, 3)
+
+
 def test_a_file_that_needs_no_neighbour_is_taken_whole(write_source: WriteSource) -> None:
     net = "import torch\nfrom .sizes import ONE, TWO as two\n\nclass Net:\n    pass  # kept\n"
     source = write_source({"sizes.py": "TWO = 2\nONE = 1\n", "net.py": net})

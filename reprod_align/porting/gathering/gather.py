@@ -437,6 +437,7 @@ class _Gatherer:
 
     def finish(self, own: Module) -> Gathered:
         """Return the file."""
+        self._require_what_checks()
         self._keep_what_needs_no_more(own)
         self._unite()
         self.read, self.written = self._list_read(), set()
@@ -453,6 +454,27 @@ class _Gatherer:
         text = "\n".join(header) + "\n\n\n" + "\n\n\n".join(filter(None, written)) + "\n"
         chosen = tuple(self.library.chosen)
         return Gathered(text, tuple(sorted(others)), tuple(sorted(set(left))), chosen)
+
+    def _require_what_checks(self) -> None:
+        """Take functions that would stay imported and read classes of which the file has copies.
+
+        `isinstance(column, SparseFeat)` there asks for the class that stayed behind.
+        """
+        for found in list(self.imports.values()):
+            home = self.library.locate(found)
+            near = {piece.definition.module.name: piece.definition.module
+                    for piece in self.pieces.values()}  # fmt: skip
+            module = near.get(home[0])
+            definition = module.define(home[1]) if module and home not in self.pieces else None
+            if module is None or definition is None:
+                continue
+            names = {one for part in definition.statements if isinstance(part, Function)
+                     for one in read_names(part)}  # fmt: skip
+            keys = (self._find(module, name)[0] for name in sorted(names))
+            if any(isinstance(self.pieces[key].definition.statements[0], ast.ClassDef)
+                   for key in keys if key in self.pieces):  # fmt: skip
+                self.pieces[home] = _Piece(definition, False)
+                self._follow(self.pieces[home])
 
     def _keep_what_needs_no_more(self, own: Module) -> None:
         """Take the content of functions that nothing ran where all that they need is there.
