@@ -206,7 +206,10 @@ def test_ten_training_steps_are_the_same(attn: str) -> None:
     )
     assert report.verdict == "faithful" and not report.remarks, str(report)
     assert worst(report, "forward", "loss") < 1e-12
-    assert worst(report, "optimizer") < 1e-10
+    # The verdict judges the updates. Their figure is no bound to set here: the bias of a key has no
+    # gradient, Adam steps by its rounding, and what is noted is a share of the noise measured there.
+    [losses] = (check for check in report.checks if check.what == "loss of 10 training steps")
+    assert losses.relative < 1e-12
 
 
 def test_both_sides_start_from_the_same_distributions() -> None:
