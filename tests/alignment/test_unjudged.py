@@ -176,6 +176,29 @@ def test_code_is_given_back_where_the_comparison_fails() -> None:
     assert all("never ran" in text for text in find(report)) and len(find(report)) == 2
 
 
+@pytest.mark.parametrize(
+    ("ours", "theirs", "said"),
+    [
+        ([0.5, 1.0], [0.5, 1.0], False),
+        ([0.5, 1.0], [0.5, 2.0], True),
+        ([0.5, 1.0], [0.0, 0.0], False),
+        ([True, False], [True, False], False),
+        ([True, False], [False, True], True),
+    ],
+)
+def test_a_table_that_the_port_makes_otherwise_is_said(
+    ours: list, theirs: list, said: bool
+) -> None:
+    pair = TorchNet(), PaddleNet()
+    pair[0].register_buffer("table", torch.tensor(ours))
+    pair[1].register_buffer("table", paddle.to_tensor(theirs))
+    report = align(*pair, (X,))
+    assert report.passed, report.summary()
+    assert [text.startswith("table: ") for text in report.remarks if "hide it" in text] == [
+        True
+    ] * said
+
+
 Draw = Callable[[], float]
 DRAWS: dict[str, Draw] = {
     "Python's random": random.random,

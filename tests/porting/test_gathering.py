@@ -437,6 +437,22 @@ def test_a_function_that_asks_for_a_class_of_the_file_comes_along(
     assert names["Net"]()(torch.ones(1, 4)).shape == (1, 3)
 
 
+def test_a_stand_in_for_a_package_that_is_missing_may_raise_at_any_attribute(
+    write_source: WriteSource,
+) -> None:
+    files = "class Missing:\n    def __getattr__(self, name):\n        raise RuntimeError\n\n"
+    files += "reader = Missing()\n\ndef download(x):\n    return reader.read(x)\n"
+    net = "from torch import nn\nfrom .files import download, reader\n\nclass Net(nn.Module):\n"
+    net += "    def __init__(self, url=None):\n        super().__init__()\n"
+    net += "        self.layer = nn.Linear(4, 3)\n"
+    net += "        self.held = reader if url is None else download(reader.find(url))\n\n"
+    net += "    def forward(self, x):\n        return self.layer(x)\n"
+    made = gathered(write_source({"files.py": files, "net.py": net}))
+    names: dict[str, type] = {}
+    exec(compile(made.text, "alone.py", "exec", dont_inherit=True), names)
+    assert names["Net"]()(torch.ones(1, 4)).shape == (1, 3)
+
+
 def test_a_file_that_needs_no_neighbour_is_taken_whole(write_source: WriteSource) -> None:
     net = "import torch\nfrom .sizes import ONE, TWO as two\n\nclass Net:\n    pass  # kept\n"
     source = write_source({"sizes.py": "TWO = 2\nONE = 1\n", "net.py": net})

@@ -17,6 +17,7 @@ from reprod_align.porting.gathering.modules import (
     Module,
     find_first_line,
     list_idle,
+    peek,
     write_import,
 )
 from reprod_align.porting.gathering.reading import (
@@ -237,7 +238,7 @@ class _Gatherer:
         for at, part in enumerate(parts[1:], 2):
             if held is None:
                 return parts[0]
-            below = getattr(held, part, None)
+            below = peek(held, part)
             if not isinstance(below, ModuleType):
                 return ".".join(parts[:at])
             held = below if self.library.find_module(Import(part, held.__name__, part)) else None

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -396,7 +396,7 @@ class Library:
             )
         if isinstance(value, list | tuple | set | frozenset):
             return any(self._holds_torch(one, depth - 1) for one in list(value)[:_MOST])
-        if hasattr(value, "func") and hasattr(value, "args"):  # partial
+        if isinstance(value, partial):
             return self._holds_torch(value.func, depth - 1) or self._holds_torch(
                 value.args, depth - 1
             )
@@ -406,7 +406,7 @@ class Library:
             if stays(kind.__module__)
             else [one for one in vars(kind).values() if isinstance(one, dict | list)]
         )
-        inside += list(getattr(value, "__dict__", {}).values())
+        inside += list(peek(value, "__dict__", {}).values())
         return any(self._holds_torch(one, depth - 1) for one in inside[:50])
 
     def _list_places(self, module: Module, definition: Definition) -> list[tuple[str, int]]:
@@ -450,10 +450,18 @@ def _is_store(value: Any) -> bool:
     return isinstance(value, dict | list | tuple | set) or not stays(type(value).__module__)
 
 
+def peek(held: Any, name: str, otherwise: Any = None) -> Any:
+    """Return an attribute of any object; a stand-in for a package that is missing may raise anything."""
+    try:
+        return getattr(held, name, otherwise)
+    except Exception:
+        return otherwise
+
+
 def _is_torch_object(value: Any) -> bool:
     if isinstance(value, ModuleType):
         return _is_torch(value.__name__)
-    return _is_torch(getattr(value, "__module__", None) or "") or _is_torch(type(value).__module__)
+    return _is_torch(peek(value, "__module__") or "") or _is_torch(type(value).__module__)
 
 
 def _list_starred(module: str) -> dict[str, Import]:
@@ -539,7 +547,7 @@ def list_idle(module: Module, statement: ast.stmt, executed: Executed) -> Iterat
 def _list_of(
     module: Module, node: ast.ClassDef | Function, held: Any, space: dict[str, Any]
 ) -> Iterator[ast.expr]:
-    held = getattr(held, "__func__", held)  # a class method, a static method
+    held = peek(held, "__func__", held)  # a class method, a static method
     wrappers, last = _unwrap(held)
     if isinstance(node, ast.ClassDef):
         if not isinstance(last, type) or last.__name__ != node.name or _is_extended(last, node):
@@ -549,10 +557,10 @@ def _list_of(
     for decorator in node.decorator_list:
         words = dotted(decorator.func if isinstance(decorator, ast.Call) else decorator)
         found = _resolve(words, space)
-        home = getattr(found, "__module__", None) or type(found).__module__
+        home = peek(found, "__module__") or type(found).__module__
         if found is None or stays(home) or home == "torch":
             continue
-        if getattr(found, "__qualname__", "") not in wrappers:
+        if peek(found, "__qualname__", "") not in wrappers:
             yield decorator
 
 
@@ -560,10 +568,10 @@ def _unwrap(held: Any) -> tuple[set[str], Any]:
     """Return the functions that made the wrappers around something, and what they wrap."""
     wrappers: set[str] = set()
     for _ in range(20):
-        inner = getattr(held, "__wrapped__", None)
+        inner = peek(held, "__wrapped__")
         if inner is None:
             break
-        code = getattr(held, "__code__", None)
+        code = peek(held, "__code__")
         name = code.co_qualname if code else type(held).__qualname__
         wrappers.add(name.partition(".<locals>")[0])
         held = inner
@@ -591,5 +599,5 @@ def _resolve(words: str, space: dict[str, Any]) -> Any:
     first, *rest = words.split(".")
     held = space.get(first)
     for part in rest:
-        held = getattr(held, part, None)
+        held = peek(held, part)
     return held
