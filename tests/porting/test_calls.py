@@ -16,7 +16,7 @@ from reprod_align.porting.calls import (
 )
 from reprod_align.porting.port import list_missing
 from reprod_align.porting.source import Source
-from tests.porting.conftest import WriteSource
+from tests.porting.conftest import PortSource, WriteSource
 
 import numpy as np
 import paddle
@@ -272,6 +272,35 @@ def test_layouts_settings_and_joined_expressions(write_source: WriteSource) -> N
     assert "paddle.meshgrid(y[0], y[1], y[2])" in made.text
     assert "self.conv._stride, " in made.text
     assert "self.conv._padding = self.conv._updated_padding = (1,)" in made.text
+
+
+SIZED = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.conv = nn.Linear(4, 3), nn.Conv2d(1, 1, 3, stride=2, padding=1)
+
+    def forward(self, x, n):
+        conv, y = self.conv, self.layer(x)
+        if conv.stride != (2, 2) or not isinstance(conv.dilation, tuple):
+            raise ValueError
+        length = (3 + conv.padding[0] + conv.padding[1] - conv.kernel_size[0]) // conv.stride[0] + 1
+        y2 = nn.functional.conv2d(y[None, None], conv.weight, None, conv.stride, conv.padding)
+        return y + y2.sum() * length
+"""
+
+
+def test_what_paddle_s_convolutions_keep_as_lists_is_compared_as_a_tuple(
+    port_source: PortSource,
+) -> None:
+    result, text = port_source(SIZED, INPUTS)
+    assert result.passed, result.left
+    assert "tuple(conv._stride) != (2, 2) or not isinstance(tuple(conv._dilation), tuple)" in text
+    assert "conv._updated_padding[0] + conv._updated_padding[1]" in text
 
 
 REWRITTEN = """

@@ -9,7 +9,7 @@ PyTorch's returns one for each argument and drops what is not needed.
 import ast
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any, Final
@@ -180,6 +180,11 @@ _RENAMED: Final = {
     "return_indices": "return_mask",
 }  # fmt: skip
 """PyTorch's attribute -> Paddle's, where it is another word than the same one behind an underscore"""
+_IN_FULL: Final = {
+    (f"paddle.nn.{kind}", "_padding"): "_updated_padding"
+    for kind in ("Conv2D", "Conv3D", "Conv2DTranspose", "Conv3DTranspose")
+}
+"""a setting that Paddle's layer keeps as it is given -> where it keeps a number for each axis"""
 _COMPUTED: Final = {
     ("paddle.nn.Linear", "in_features"): "self.weight.shape[0]",
     ("paddle.nn.Linear", "out_features"): "self.weight.shape[1]",
@@ -224,20 +229,32 @@ def _find_named(kind: type, pattern: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def write_setting(name: str, theirs: type, target: str, ours: type, values: Iterable[Any]) -> str:
+def write_setting(
+    name: str,
+    theirs: type,
+    target: str,
+    ours: type,
+    values: Sequence[Any],
+    compared: bool = False,
+) -> str:
     """Return the text that reads a setting of Paddle's layer `self`, "" to leave the name as it is.
 
     target: the dotted name of the class `ours`. values: what was read of PyTorch's layers: a setting that
-    Paddle's do not have becomes its value, if that was always the same; a buffer becomes None.
+    Paddle's do not have becomes its value, if that was always the same; a buffer becomes None. Where
+    PyTorch's layers hold a tuple, Paddle's hold a list, which equals none: `compared`, it is made one.
     """
     if name not in list_settings(theirs):
         return ""
     if (target, name) in _COMPUTED:
         return _COMPUTED[target, name]
     known = list_settings(ours)
+    are_tuples = bool(values) and all(isinstance(value, tuple) for value in values)
     for one in (name, f"_{name}", _RENAMED.get(name, "")):
         if one in known:
-            return "" if one == name else f"self.{one}"
+            if are_tuples:
+                one = _IN_FULL.get((target, one), one)
+            text = "" if one == name else f"self.{one}"
+            return f"tuple({text})" if text and are_tuples and compared else text
     if name in _list_buffers(theirs):
         return "None"
     texts = {

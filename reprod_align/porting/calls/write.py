@@ -229,7 +229,7 @@ class _Writer(Rewriter):
         return self._is_compared(node)
 
     def _is_compared(self, node: ast.AST) -> bool:
-        """Tell whether a class is an argument of isinstance."""
+        """Tell whether something is an argument of isinstance."""
         around = next(self.code.parents(node), None)
         while isinstance(around, ast.Tuple | ast.BinOp):
             around = next(self.code.parents(around), None)
@@ -254,7 +254,9 @@ class _Writer(Rewriter):
         kinds = {kind for kind in fact.kinds if kind.startswith("torch.nn.")}
         target = _TENSOR_ATTRIBUTES.get(node.attr, "") if fact.kinds - kinds else ""
         if kinds:
-            texts = {self._write_setting(node.attr, kind, fact) for kind in kinds}
+            around = next(self.code.parents(node), None)
+            compared = isinstance(around, ast.Compare) or self._is_compared(node)
+            texts = {self._write_setting(node.attr, kind, fact, compared) for kind in kinds}
             target = texts.pop() if len(texts) == 1 else ""
             if fact.derived and target != "None" and self._is_own(node):
                 return None
@@ -279,13 +281,13 @@ class _Writer(Rewriter):
             for one in ast.walk(kind)
         )
 
-    def _write_setting(self, name: str, kind: str, fact: Fact) -> str:
+    def _write_setting(self, name: str, kind: str, fact: Fact, compared: bool = False) -> str:
         """Return the text that reads a setting of Paddle's layer, "" if it is the same."""
         target = "paddle.compat.nn.Linear" if fact.owners & self.exposed else find_target(kind)
         theirs, ours = find_object(kind), find_object(target)
         if kind == "torch.nn.Module" or not isinstance(theirs, type) or not isinstance(ours, type):
             return ""
-        return write_setting(name, theirs, target, ours, fact.values)
+        return write_setting(name, theirs, target, ours, fact.values, compared)
 
     # ------------------------------------------------------------------ layers as values
 
