@@ -142,3 +142,31 @@ RESIZED: list[tuple[dict[str, Any], tuple[int, ...]]] = [
 @pytest.mark.parametrize(("given", "shape"), RESIZED, ids=str)
 def test_resize_in_dtype_is_pytorchs(given: dict[str, Any], shape: tuple[int, ...]) -> None:
     _check("resize_in_dtype", given, lambda x: F.interpolate(x, **given), shape)
+
+
+SIZES = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, size=3):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(4, size))
+        self.shift = nn.Parameter(torch.rand(size, 2, device=None))
+        nn.init.ones_(self.weight)
+
+    def forward(self, x):
+        y = x @ self.weight @ self.shift
+        if x.shape[0] > 1000:
+            y = y + torch.ones(2, 3, device=x.device, dtype=x.dtype)[0, 0]
+        return y + torch.ones((x.shape[0], 2)) + torch.full((1, 2), 0.5, dtype=x.dtype)
+"""
+
+
+def test_sizes_one_by_one_become_a_list_and_a_tuple_of_sizes_stays(port_source: PortSource) -> None:
+    result, text = port_source(SIZES, (np.random.default_rng(0).standard_normal((3, 4)),))
+    assert result.passed and not result.draft.unproven, (result.left, result.draft.unproven)
+    assert "paddle.zeros([4, size])" in text and "paddle.rand([size, 2])" in text
+    assert "paddle.ones([2, 3], dtype=x.dtype)[0, 0]" in text  # never ran
+    assert "paddle.ones((x.shape[0], 2)) + paddle.full((1, 2), 0.5, dtype=x.dtype)" in text

@@ -305,7 +305,7 @@ class Net(nn.Module):
         return self.layer(self.waves(x) + self.words(x))
 ''',
         np.array([[1, 3], [4, 1]]),
-        "embedding_from(paddle.ones(6, 4), freeze=False, padding_idx=0)",
+        "embedding_from(paddle.ones([6, 4]), freeze=False, padding_idx=0)",
     ),
     "a number divided by integers": (
         _LINEAR + '''

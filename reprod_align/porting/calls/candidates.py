@@ -268,7 +268,7 @@ class Proposer:
         if len(node.args) > 1 or any(isinstance(one, ast.Starred) for one in node.args):
             slots = self.fill_slots(node, receiver)
             name = f".{node.func.attr}" if receiver is not None else find_equal(callee.public)  # type: ignore[attr-defined]
-            if name and not node.keywords:
+            if name:
                 yield Candidate(slots.write_listed(name, False), slots.write_listed(name, True))
         for forms in list_forms(node, receiver, callee.fact):
             yield from self.list_candidates(callee, forms)
@@ -406,6 +406,8 @@ def _keep_name(slots: Slots, callee: Callee) -> Iterator[Candidate]:
         return
     found = (find_target(callee.public), find_equal(callee.public), find_equal(callee.static))
     for name in filter(None, dict.fromkeys(found)):
+        if len(callee.node.args) > 1 and list_parameters(name)[:2] == ("shape", "dtype"):
+            yield Candidate(slots.write_listed(name, False), slots.write_listed(name, True))
         if slots.has_dropped:
             yield Candidate(
                 slots.write_call(name, False, trial=False), slots.write_call(name, False)

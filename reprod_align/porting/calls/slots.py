@@ -117,9 +117,10 @@ class Slots:
 
     def write_listed(self, callee: str, trial: bool) -> str:
         """Return the call with the arguments by position as one list; callee: ".flip" is a method's."""
-        held = self._hold(trial) if callee.startswith(".") else ""
-        placed = ", ".join(self._place(at, trial) for at in range(len(self.node.args)))
-        return f"{held}{callee}([{placed}])"
+        held, count = self._hold(trial) if callee.startswith(".") else "", len(self.node.args)
+        texts = self._list(False, trial)
+        placed = f"[{', '.join(texts[:count])}]"
+        return f"{held}{callee}({', '.join([placed, *texts[count:]])})"
 
     def write_function(self, name: str, trial: bool = True) -> str:
         """Return the call of a function with the receiver as its first argument."""
