@@ -45,7 +45,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--torch", metavar="MODULE:CALL",
         help="makes the model; MODULE is SRC.py (default: torch_model() in it)")  # fmt: skip
     add("--inputs", metavar="MODULE:CALL",
-        help="a dict or tuple of arrays (default: inputs() in SRC.py)")  # fmt: skip
+        help="a dict or tuple of arrays or tensors (default: inputs() in SRC.py)")  # fmt: skip
     add("--train", metavar="CALL", help='trains, as "main()": two of its steps are compared too')
     add("--train-args", default="", metavar="WORDS", help="what CALL reads from its command line")
     add("--style", choices=("paddle", "compat"), default="paddle",

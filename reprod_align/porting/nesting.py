@@ -1,6 +1,7 @@
 """Inputs of any form: dicts, lists, dataclasses, numbers and None, nested, as arrays by name."""
 
 import dataclasses
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -16,9 +17,16 @@ Arrange = Callable[[Mapping[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]
 def flatten_inputs(inputs: Any) -> tuple[Inputs, str]:
     """Return the arrays in `inputs` by name, and the code of `arrange(arrays)`, which puts them back.
 
-    Arrays that are not nested stay as they are, and the code is "". Raises ReprodError for what has no
-    literal, neither at the top nor inside.
+    Arrays that are not nested stay as they are, and the code is "". PyTorch's tensors are taken as the
+    arrays that they hold, and one array alone is the model's only argument. Raises ReprodError for what
+    has no literal, neither at the top nor inside.
     """
+    if isinstance(inputs, Mapping):
+        inputs = {key: _to_array(one, str(key)) for key, one in inputs.items()}
+    elif type(inputs) in (tuple, list):
+        inputs = type(inputs)(_to_array(one, str(at)) for at, one in enumerate(inputs))
+    elif isinstance(one := _to_array(inputs, "0"), np.ndarray):
+        inputs = (one,)
     if not isinstance(inputs, Mapping | tuple | list):
         return inputs, ""
     values = list(inputs.values() if isinstance(inputs, Mapping) else inputs)
@@ -43,12 +51,25 @@ def flatten_inputs(inputs: Any) -> tuple[Inputs, str]:
     )
 
 
+def _to_array(value: Any, name: str) -> Any:
+    """Return the array that a tensor of PyTorch's holds, anything else as it is."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(value, torch.Tensor):
+        return value
+    try:
+        return value.detach().cpu().numpy()
+    except TypeError as error:  # bfloat16, sparse
+        reason = str(error).rstrip(".")
+        raise ReprodError(f"inputs[{name!r}]: {reason}; give a NumPy array") from error
+
+
 def _write(value: Any, name: str, arrays: dict[str, Any], modules: set[str]) -> str:
     """Return the expression of a value; its arrays are added by name."""
 
     def within(parts: Iterator[tuple[Any, Any]]) -> list[tuple[Any, str]]:
         return [(key, _write(one, f"{name}_{key}", arrays, modules)) for key, one in parts]
 
+    value = _to_array(value, name)
     if isinstance(value, np.ndarray):
         arrays[name] = value
         return f"arrays[{name!r}]"

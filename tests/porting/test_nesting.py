@@ -10,6 +10,7 @@ from tests.porting.conftest import PortSource
 
 import numpy as np
 import pytest
+import torch
 
 
 @dataclass
@@ -49,6 +50,20 @@ def test_plain_arrays_stay_and_what_has_no_literal_is_refused() -> None:
         nesting.flatten_inputs((object(), ONES))
     with pytest.raises(ReprodError, match="at least one array"):
         nesting.flatten_inputs(({"a": 1},))
+
+
+def test_tensors_are_the_arrays_that_they_hold_and_one_alone_is_the_only_argument() -> None:
+    held = torch.tensor(ONES, requires_grad=True)
+    for given in (held, (held,), {"x": held}, {"x": {"y": [held]}}):
+        arrays, _ = nesting.flatten_inputs(given)
+        [array] = arrays.values() if isinstance(arrays, dict) else arrays
+        assert isinstance(array, np.ndarray) and np.array_equal(array, ONES)
+    assert nesting.flatten_inputs(ONES) == ((ONES,), "")
+    for nested in ({"x": held.bfloat16()}, {"x": [held.bfloat16()]}):
+        with pytest.raises(
+            ReprodError, match="inputs\\['x(_0)?'\\]: .*BFloat16; give a NumPy array"
+        ):
+            nesting.flatten_inputs(nested)
 
 
 TEXT = """
