@@ -396,7 +396,7 @@ def paddle_model():
     from reprod_align.pair.file import call_named
 
     try:
-        return call_named(TORCH)
+        return {made}
     except Exception as error:
         from reprod_align.pair.file import locate_error
 
@@ -404,19 +404,21 @@ def paddle_model():
 '''
 
 
-def judge_source(source: Source, inputs: Inputs) -> Report:
+def judge_source(source: Source, inputs: Any) -> Report:
     """Compare the model of the source on PyTorch with that of the same source on Paddle.
 
     Paddle's is made and run in a process of its own. If it cannot be made, the report has that finding.
+    inputs: as `port` takes them.
     """
+    inputs, arrange = flatten_inputs(inputs)
     check_inputs(inputs)
+    source = replace(source, arrange=arrange)
     with TemporaryDirectory() as folder:
         write_pair(source, inputs, Path(folder))
         path = Path(folder, PAIR)
-        path.write_text(
-            path.read_text(encoding="utf-8") + f"SOURCE = Path({str(source.path)!r})\n" + _MODEL,
-            encoding="utf-8",
-        )
+        made = "rearrange(call_named(TORCH), arrange)" if arrange else "call_named(TORCH)"
+        further = f"SOURCE = Path({str(source.path)!r})\n" + _MODEL.format(made=made)
+        path.write_text(path.read_text(encoding="utf-8") + further, encoding="utf-8")
         with RemoteSide(sys.executable, path, "paddle") as port, open_file(path, PairFile) as file:
             tell("the source on Paddle")
             try:

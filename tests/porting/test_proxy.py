@@ -5,6 +5,7 @@ from tests.porting.conftest import WriteSource
 from tests.porting.drafts import NUMBERS
 
 import pytest
+import torch
 
 SOURCE = """
 import torch
@@ -30,3 +31,23 @@ def test_the_source_is_judged_in_a_process_of_its_own(
     if not runs:
         assert f"{source.path.name}, line 7" in report.findings[0].message
         assert "has no attribute 'LazyLinear'" in report.findings[0].message
+
+
+NESTED = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(6, 2)
+
+    def forward(self, batch):
+        return self.layer(batch["x"]).tanh() * batch["scale"]
+"""
+
+
+def test_nested_inputs_with_tensors_reach_the_source_on_both_sides(
+    write_source: WriteSource,
+) -> None:
+    report = judge_source(write_source(NESTED), ({"x": torch.ones(3, 6), "scale": 0.5},))
+    assert report.passed, report.summary()
