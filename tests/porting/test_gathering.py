@@ -466,7 +466,13 @@ def test_imports_are_written_as_statements() -> None:
     assert str(modules.Import("F", "torch.nn.functional")) == "import torch.nn.functional as F"
     assert str(modules.Import("torch", "torch")) == "import torch"
     assert str(modules.Import("b", "a", "c")) == "from a import c as b"
-    assert modules.write_import(modules.Import("x", "nowhere_at_all", "x")).startswith("try:")
+    several = [modules.Import(one, "os", one) for one in ("sep", "curdir")]
+    several += [modules.Import("nowhere", "nowhere_at_all", "x"), modules.Import("p", "os.path")]
+    written = modules.write_imports([*several, modules.Import("up", "os", "pardir"), several[0]])
+    assert written[:2] == ["from os import curdir, pardir as up, sep", "import os.path as p"]
+    assert written[2].startswith("try:\n    from nowhere_at_all import x as nowhere\n")
+    long = [modules.Import(f"a_name_for_a_separator_{n}", "os", "sep") for n in range(4)]
+    assert modules.write_imports(long)[0].startswith("from os import (\n    sep as a_name_for")
 
 
 def test_what_is_read_at_once_and_what_when_it_is_called() -> None:

@@ -18,7 +18,7 @@ from reprod_align.porting.gathering.modules import (
     find_first_line,
     list_idle,
     peek,
-    write_import,
+    write_imports,
 )
 from reprod_align.porting.gathering.reading import (
     Executed,
@@ -448,7 +448,7 @@ class _Gatherer:
         used = set(_list_read_outside(body))
         used |= {node.name for node in body.body if isinstance(node, ast.ClassDef | Function)}
         kept = [self._rename(key, one, names) for key, one in self.imports.items() if key in names]
-        imports = sorted({write_import(one) for one in kept if _is_used(one, used)})
+        imports = write_imports(one for one in kept if _is_used(one, used))
         header = ["from __future__ import annotations", *imports]
         others = {key[0] for key in self.pieces} - {own.name}
         left = [node.name for node in self.left_out.values()]

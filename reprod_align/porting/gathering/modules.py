@@ -4,7 +4,7 @@ import ast
 import inspect
 import os
 import sys
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from importlib import import_module
@@ -474,11 +474,24 @@ def _list_starred(module: str) -> dict[str, Import]:
     return {name: Import(name, module, name) for name in names}
 
 
-def write_import(found: Import) -> str:
-    """Return the statement; of what is not installed here, one that binds None."""
-    if _is_there(found):
-        return str(found)
-    return f"try:\n    {found}\nexcept ImportError:\n    {found.bound} = None"
+def write_imports(found: Iterable[Import]) -> list[str]:
+    """Return the statements, one for each module; of what is not installed here, one that binds None."""
+    texts: list[str] = []
+    names: dict[str, list[str]] = {}
+    for one in sorted(set(found), key=str):
+        if not _is_there(one):
+            texts.append(f"try:\n    {one}\nexcept ImportError:\n    {one.bound} = None")
+        elif one.name:
+            head, _, name = str(one).partition(" import ")
+            names.setdefault(head, []).append(name)
+        else:
+            texts.append(str(one))
+    for head, several in names.items():
+        text = f"{head} import {', '.join(several)}"
+        if len(text) > _WIDTH:
+            text = f"{head} import (\n" + "".join(f"    {name},\n" for name in several) + ")"
+        texts.append(text)
+    return sorted(texts)
 
 
 def _is_there(found: Import) -> bool:
@@ -491,6 +504,7 @@ def _is_there(found: Import) -> bool:
     return True
 
 
+_WIDTH: Final = 88  # of a line of imports, as black has it
 _STAYING: Final = frozenset(
     """
     torch numpy einops scipy PIL builtins typing_extensions huggingface_hub safetensors tqdm yaml packaging
