@@ -20,7 +20,7 @@ from reprod_align.explain.code import Code, Edit, dotted
 from reprod_align.explain.donor import find_words, likeness, name_setting
 
 Text = tuple[Any, str]
-"""a node, and what could stand in its place; "" for a statement: nothing"""
+"""a node, and what could stand in its place; "" for a statement, and for a decorator: nothing"""
 _STANDS_FOR: Final[Mapping[type, type]] = {ast.Tuple: ast.List, ast.GeneratorExp: ast.ListComp}
 _ALIKE_ENOUGH: Final = 0.35  # a sum and one of its summands are at 0.5
 _FEW: Final = 4  # donors of one statement
@@ -119,11 +119,12 @@ def list_candidates(site: Site, rows: Iterable[str] = ()) -> Iterator[Candidate]
     seen: set[tuple[int, int, str]] = set()
     for kind in rows or ROWS:
         for node, text in ROWS[kind](site):
-            edit = (
-                site.code.replace(node, _bracket(site, node, text))
-                if text
-                else site.code.remove(node)
-            )
+            if text:
+                edit = site.code.replace(node, _bracket(site, node, text))
+            elif isinstance(node, ast.expr):
+                edit = site.code.remove_decorator(node)
+            else:
+                edit = site.code.remove(node)
             before = site.text(node)
             if (edit.start, edit.end, edit.text) in seen or _is_same(before, text):
                 continue
@@ -779,6 +780,45 @@ def replace_run(site: Site) -> Iterator[Text]:
         yield whole, indent.join(lines)
 
 
+def free_gradient(site: Site) -> Iterator[Text]:
+    """A block, or a decorator of the function, stops gradients: `with paddle.no_grad():`."""
+    for node in site.code.parents(site.statement):
+        if isinstance(node, ast.With):
+            stopping = [one for one in node.items if _stops_gradients(one.context_expr)]
+            others = [one for one in node.items if one not in stopping]
+            if stopping and others:
+                first, last = node.items[0].context_expr, node.items[-1]
+                whole = _span(_start(first), _end(last.optional_vars or last.context_expr))
+                yield whole, ", ".join(map(ast.unparse, others))
+            elif stopping:
+                yield node, _write_body(site.code, node)
+        elif isinstance(node, ast.FunctionDef):
+            yield from ((one, "") for one in node.decorator_list if _stops_gradients(one))
+            return
+
+
+def _stops_gradients(node: ast.expr) -> bool:
+    call = node.func if isinstance(node, ast.Call) else node
+    name = dotted(call).rpartition(".")[2]
+    given = [one.value for one in getattr(node, "args", ()) if isinstance(one, ast.Constant)]
+    return name in ("no_grad", "inference_mode") or (
+        name == "set_grad_enabled" and given == [False]
+    )
+
+
+def _write_body(code: Code, node: ast.With) -> str:
+    """Return the lines of a block, indented as the statement that begins it; comments stay."""
+    first = node.body[0]
+    if first.lineno == node.lineno:
+        return "; ".join(map(code.source, node.body))
+    lines = code.text.splitlines(keepends=True)[: node.end_lineno]
+    above = max(one.context_expr.end_lineno or 0 for one in node.items)
+    lines = lines[above:]
+    surplus = first.col_offset - node.col_offset
+    kept = [one if one[:surplus].strip(" \t") else one[surplus:] for one in lines]
+    return "".join(kept).strip()
+
+
 def _begin_line(site: Site, beside: Any = None) -> str:
     """Return what begins another statement after that of a site, or after one beside it."""
     end = "\r\n" if "\r\n" in site.code.text else "\n"
@@ -1000,6 +1040,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "reference": follow_reference,
     "table": follow_table,
     "definition": define_first,
+    "stopped-gradient": free_gradient,
     "foreign-call": drop_foreign_call,
     "unread": use_unread,
     "run": replace_run,

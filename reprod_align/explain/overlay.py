@@ -70,6 +70,9 @@ def _overlay(
                 stack.enter_context(_set_code(function, _keep_variables(function, code, new)))
         for module in modules:
             stack.enter_context(_assign_anew(module, old, new))
+        bared = _list_decorated(old) - _list_decorated(new)
+        if bared:
+            stack.enter_context(_unwrapped(file, bared, [*modules, *_list_classes(modules, live)]))
         yield
 
 
@@ -156,6 +159,45 @@ def _mention(node: ast.FunctionDef | ast.Lambda, names: Sequence[str]) -> None:
         node.body = ast.IfExp(ast.Constant(True), node.body, unused)
     else:
         node.body.append(ast.If(ast.Constant(False), [ast.Expr(unused)], []))
+
+
+@lru_cache(maxsize=32)
+def _list_decorated(text: str) -> frozenset[str]:
+    """Return the qualified names of the functions of a text that have decorators."""
+    return frozenset(name for name, node in _list_defined(ast.parse(text)) if node.decorator_list)
+
+
+def _list_defined(tree: ast.AST, before: str = "") -> Iterator[tuple[str, ast.FunctionDef]]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef):
+            yield before + node.name, node
+        elif isinstance(node, ast.ClassDef):
+            yield from _list_defined(node, f"{before}{node.name}.")
+
+
+def _list_classes(
+    modules: Iterable[ModuleType], live: Iterable[type | FunctionType]
+) -> Iterator[type]:
+    """Yield the classes of modules and those of live objects, with what they are derived from."""
+    found = [*live, *(one for module in modules for one in vars(module).values())]
+    yield from {base: None for one in found if isinstance(one, type) for base in one.__mro__}
+
+
+@contextmanager
+def _unwrapped(
+    file: str, names: Collection[str], holders: Iterable[type | ModuleType]
+) -> Iterator[None]:
+    """Put functions of a file in the place of their wrappers, which a text has taken off."""
+    with ExitStack() as stack:
+        for holder in holders:
+            for name, held in [*vars(holder).items()]:
+                inner = _unwrap(held) if isinstance(held, FunctionType) else held
+                if inner is held or inner.__qualname__ not in names:
+                    continue
+                if inner.__code__.co_filename == file:
+                    stack.callback(setattr, holder, name, held)
+                    setattr(holder, name, inner)
+        yield
 
 
 @contextmanager

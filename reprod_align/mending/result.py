@@ -95,8 +95,12 @@ class Mended:
         """Return the result as text: the verdict, the edits, what is left, the patch."""
         lines = [f"verdict: {self.verdict}{self._tell_edits()}", *self._tell_proof()]
         for number, edit in enumerate(self.edits, 1):
-            lines += ["", f"  {number}. {edit}",
-                      f"     {edit.stage}: {edit.place}: it differed by {edit.difference:.1e}"]  # fmt: skip
+            gap = (
+                f"it differed by {edit.difference:.1e}"
+                if edit.difference
+                else "its gradient stopped"
+            )
+            lines += ["", f"  {number}. {edit}", f"     {edit.stage}: {edit.place}: {gap}"]
         if not self.has_source:
             lines += [
                 "",

@@ -349,7 +349,7 @@ class LocalSide:
             with suppress(RunEnd):
                 with (
                     self._blame("model", watch),
-                    nullcontext() if graded else self.fw.no_gradients(),
+                    self.fw.let_gradients(graded),
                 ):
                     output = self._forward(inputs, asked if of_inputs else None)
                 counts = objective is None or objective.only != frozenset()

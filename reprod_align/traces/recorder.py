@@ -45,6 +45,8 @@ class ModuleCall(Generic[Item]):
     began: int = 0
     finished: int = -1
     """ticks of one clock, which counts beginnings and ends of calls; -1 if an error ended it"""
+    graded: bool = True
+    """whether gradients could flow when it began: False under `no_grad`"""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -92,7 +94,13 @@ class Listener(Generic[Item]):
 
     def _begin(self, path: str, args: Any, kwargs: Any) -> Any:
         parent = self._open[-1] if self._open else None
-        call: ModuleCall[Item] = ModuleCall(path, self._counts[path], parent, began=self.tick())
+        call: ModuleCall[Item] = ModuleCall(
+            path,
+            self._counts[path],
+            parent,
+            began=self.tick(),
+            graded=self._fw.can_gradients_flow(),
+        )
         self._counts[path] += 1
         self._open.append(len(self.calls))
         self.calls.append(call)

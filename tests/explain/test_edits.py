@@ -167,7 +167,49 @@ def test_only_a_condition_is_made_of_booleans() -> None:
 
 
 def test_each_kind_has_a_case() -> None:
-    assert {case[3] for case in CASES.values()} | {"definition", "run"} == set(ROWS)
+    apart = {"definition", "run", "stopped-gradient"}
+    assert {case[3] for case in CASES.values()} | apart == set(ROWS)
+
+
+STOPPED = """\
+def f(x):
+    with paddle.no_grad(), timed():
+        y = g(x)
+    with paddle.set_grad_enabled(False) :
+        # a comment
+
+        if y is None:
+            y = x
+        z = h(
+            y)
+    with paddle.set_grad_enabled(True): return z
+"""
+
+
+def test_what_stops_gradients_is_left_out_and_its_lines_move_to_the_left() -> None:
+    code = Code(STOPPED)
+    made = [
+        code.splice([one.edit])
+        for statement in list_statements(code.tree.body[0])
+        for one in list_candidates(Site(code, statement), ["stopped-gradient"])
+    ]
+    head = "    with paddle.set_grad_enabled(False) :\n"
+    before, inside, after = (
+        STOPPED.partition(head)[0],
+        *STOPPED.partition(head)[2].split("    with"),
+    )
+    moved = "".join(line.removeprefix("    ") for line in inside.splitlines(keepends=True))
+    assert set(made) == {
+        STOPPED.replace("paddle.no_grad(), timed()", "timed()"),
+        f"{before}{moved}    with{after}",
+    }
+
+
+@pytest.mark.parametrize("decorator", ["@paddle.no_grad()", "@paddle.no_grad"])
+def test_a_decorator_that_stops_gradients_is_left_out(decorator: str) -> None:
+    code = Code(f"class A:\n    @other\n    {decorator}\n    def f(self):\n        return 1\n")
+    [one] = list_candidates(Site(code, code.tree.body[0].body[0].body[0]), ["stopped-gradient"])
+    assert code.splice([one.edit]) == "class A:\n    @other\n    def f(self):\n        return 1\n"
 
 
 def test_a_variable_of_the_references_is_defined_where_the_reference_defines_it() -> None:

@@ -241,6 +241,10 @@ class PinnedRun:
         """Return the modules in whose forward code two calls stand; "" for the models themselves."""
         return self.reference.parent_path(calls.ours), self.port.parent_path(calls.theirs)
 
+    def is_silenced(self, calls: CallPair) -> bool:
+        """Tell whether the port's call alone was made where no gradient can flow, as under `no_grad`."""
+        return calls.ours.graded and not calls.theirs.graded
+
     def counterparts_around(self, calls: CallPair) -> CallPair | None:
         """Return the innermost calls around two calls that stand for each other."""
         ours, around = calls.ours, set[int]()

@@ -120,8 +120,16 @@ def find_backward_faults(run: PinnedRun, noise: float = 0.0) -> list[Fault]:
 
 
 def _find_at(run: PinnedRun, calls: CallPair, floor: float) -> Iterator[Fault]:
-    """Yield the faults that show at two calls: at their outputs, then at their inputs."""
+    """Yield the faults that show at two calls: at their outputs, then at their inputs.
+
+    Of calls that the port alone makes under `no_grad` the outermost says so; the rest follows from it.
+    """
+    silenced, around = run.is_silenced(calls), run.counterparts_around(calls)
+    if silenced and around is not None and run.is_silenced(around):
+        return
     for which, pair, ours, theirs in pair_gradients(run, calls):
+        if silenced and (which == "inputs" or not _describe_cut(ours, theirs)):
+            continue
         compare = _compare_output if which == "outputs" else _compare_input
         yield from compare(run, calls, pair, ours, theirs, floor)
 
@@ -153,10 +161,11 @@ def _compare_output(
     judge = run.judge_gradients(calls, pair, "outputs")
     found = compare_gradients(pair, ours.gradient, theirs.gradient, floor, judge)
     if cut:
-        stock = run.is_stock(calls)  # a layer stops no gradient: the code around it does
-        place = run.code_around(calls) if stock else calls.paths
-        where = f"{cut} at {call.path}" if stock else cut
-        yield Fault("backward", place, found, where, call.finished, calls, stock, kind="cut")
+        # a layer stops no gradient, nor does a module by being called under no_grad: the code around does
+        outside = run.is_stock(calls) or run.is_silenced(calls)
+        place = run.code_around(calls) if outside else calls.paths
+        where = f"{cut} at {call.path}" if outside else cut
+        yield Fault("backward", place, found, where, call.finished, calls, outside, kind="cut")
     elif call.parent is not None and ours.differentiable and not found.ok:
         place = find_code_with(run, calls, ours, theirs, "outputs")
         where = f"the gradient it gives back to {call.path}: {found.words}"

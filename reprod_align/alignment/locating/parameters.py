@@ -36,11 +36,14 @@ def add_parameter_faults(
         done = measure_gradient_noise(pairing, done)
         found_in = [compare_gradients(pairing, done, port) for port in ports]
     gaps = found_in[0]
+    silenced = {calls.theirs.path for calls in free.calls if free.is_silenced(calls)}
+    if not findings.at_stage("backward"):
+        silenced = set()  # nothing says yet what stops these gradients
     by_mask = {other for gaps_given in found_in[1:] for _, other, found in gaps_given if found.ok}
     for name, other, found in sorted(
         reversed(gaps), key=lambda gap: not pairing.is_frozen_on_one_side(*gap[:2])
     ):
-        if found.ok or other in by_mask or name in pairing.untied:
+        if found.ok or other in by_mask or name in pairing.untied or parent(other) in silenced:
             continue
         frozen, module = pairing.is_frozen_on_one_side(name, other), parent(name)
         place = module if frozen else _find_comparable(pairing, free, module)

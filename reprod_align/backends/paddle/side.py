@@ -461,9 +461,14 @@ def use_one_thread() -> None:
     paddle.base.core.set_num_threads(1)
 
 
-def no_gradients() -> AbstractContextManager[Any]:
-    """Return the block in which no gradient can flow."""
-    return paddle.no_grad()  # type: ignore[no-any-return]
+def let_gradients(flow: bool) -> AbstractContextManager[Any]:
+    """Return the block in which gradients flow, or in which none can, whatever was in force before."""
+    return paddle.set_grad_enabled(flow)  # type: ignore[no-any-return]
+
+
+def can_gradients_flow() -> bool:
+    """Tell whether gradients flow now."""
+    return bool(paddle.is_grad_enabled())
 
 
 @contextmanager
