@@ -41,7 +41,7 @@ torch.nn.AdaptiveAvgPool#d(output_size) = paddle.nn.AdaptiveAvgPool#D(output_siz
 torch.nn.AdaptiveMaxPool#d(output_size, return_indices) = paddle.nn.AdaptiveMaxPool#D(output_size, return_mask=return_indices)
 torch.nn.MaxUnpool#d(kernel_size, stride, padding) = paddle.nn.MaxUnPool#D(kernel_size, stride=stride, padding=padding)
 torch.nn.Dropout(p, inplace) = paddle.nn.Dropout(p)
-torch.nn.Dropout1d(p, inplace) = paddle.nn.Dropout(p)
+torch.nn.Dropout1d(p, inplace) = paddle.nn.Dropout(p, axis=[0, 1])
 torch.nn.Dropout2d(p, inplace) = paddle.nn.Dropout2D(p)
 torch.nn.Dropout3d(p, inplace) = paddle.nn.Dropout3D(p)
 torch.nn.AlphaDropout(p, inplace) = paddle.nn.AlphaDropout(p)
@@ -100,6 +100,7 @@ torch.nn.SmoothL1Loss(size_average, reduce, reduction, beta) = paddle.nn.SmoothL
 
 FUNCTIONS: Final = """
 torch.nn.functional.dropout(input, p=0.5, training=True, inplace) = paddle.nn.functional.dropout(input, p=p, training=training)
+torch.nn.functional.dropout1d(input, p=0.5, training=True, inplace) = paddle.nn.functional.dropout(input, p=p, axis=[0, 1], training=training)
 torch.nn.functional.dropout2d(input, p=0.5, training=True, inplace) = paddle.nn.functional.dropout2d(input, p=p, training=training)
 torch.nn.functional.softmax(input, dim, _stacklevel, dtype) := paddle.nn.functional.softmax(input, axis=dim, dtype=dtype)
 torch.nn.functional.log_softmax(input, dim, _stacklevel, dtype) := paddle.nn.functional.log_softmax(input, axis=dim, dtype=dtype)
@@ -341,6 +342,10 @@ torch.diag_embed(input) = input.unsqueeze(-1) * paddle.eye(input.shape[-1], dtyp
 Tensor.unfold(dimension, size, step) = paddle.moveaxis(paddle.stack([paddle.slice(self, [dimension], [at], [at + size]) for at in range(0, self.shape[dimension] - size + 1, step)]), [0, dimension + 1], [dimension, -1])
 Tensor.unfold(dimension, size, step) = paddle.moveaxis(paddle.stack([paddle.slice(self, [dimension], [at], [at + size]) for at in range(0, self.shape[dimension] - size + 1, step)]), [0, dimension], [dimension - 1, -1])
 torch.relu(input) = paddle.nn.functional.relu(input)
+torch.exp(input) = paddle.polar(paddle.exp(paddle.real(input)), paddle.imag(input))
+Tensor.exp() = paddle.polar(paddle.exp(paddle.real(self)), paddle.imag(self))
+torch.sigmoid(input) = 1 / (1 + paddle.polar(paddle.exp(-paddle.real(input)), -paddle.imag(input)))
+Tensor.sigmoid() = 1 / (1 + paddle.polar(paddle.exp(-paddle.real(self)), -paddle.imag(self)))
 torch.selu(input) = paddle.nn.functional.selu(input)
 torch.selu(input) = 1.0507009873554805 * paddle.where(input > 0, input, 1.6732632423543772 * paddle.expm1(input.clip(max=0)))
 torch.nn.functional.selu(input, inplace) = 1.0507009873554805 * paddle.where(input > 0, input, 1.6732632423543772 * paddle.expm1(input.clip(max=0)))
@@ -357,6 +362,7 @@ torch.addcmul(input, tensor1, tensor2, value) = input + value * tensor1 * tensor
 torch.addcdiv(input, tensor1, tensor2) = input + tensor1 / tensor2
 torch.addcdiv(input, tensor1, tensor2, value) = input + value * tensor1 / tensor2
 torch.addbmm(input, batch1, batch2, beta=1, alpha=1) = beta * input + alpha * paddle.bmm(batch1, batch2).sum(axis=0)
+torch.bmm(input, mat2) = input @ mat2
 torch.baddbmm(input, batch1, batch2, beta=1, alpha=1) = beta * input + alpha * paddle.bmm(batch1, batch2)
 torch.cartesian_prod(*tensors) = paddle.cartesian_prod([*tensors])
 torch.block_diag(*tensors) = paddle.block_diag([*tensors])

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from reprod_align.explain.code import Edit, covers, dotted
+from reprod_align.porting.calls.adapters import HELPERS
 from reprod_align.porting.calls.names import find_object
 from reprod_align.porting.loop import Case, Remedy, Substitute, find_start
 
@@ -74,6 +75,17 @@ class Embedding(paddle.nn.Embedding):
         is_pad = (input == self._padding_idx).unsqueeze(-1)
         return paddle.where(is_pad, rows.detach(), rows)
 '''
+
+
+class IdleQuery(Substitute):
+    """Paddle's attention gives NaN to a query that may attend to nothing; PyTorch's gives zeros."""
+
+    names = ("paddle.compat.nn.functional.scaled_dot_product_attention",)
+    helper = HELPERS["attend"]
+
+    def applies(self, case: Case) -> bool:
+        """Tell whether NaN is found where PyTorch has numbers."""
+        return case.find(r"got nan") is not None
 
 
 class SlopeOfGivenInput(Substitute):
@@ -254,6 +266,7 @@ REMEDIES: Final[Sequence[Remedy]] = (
     PadRowFunction(),
     PadRowLayer(),
     SlopeOfGivenInput(),
+    IdleQuery(),
     GridOfGivenImage(),
     ChangedInPlace(),
 )

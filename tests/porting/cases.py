@@ -51,6 +51,12 @@ CASES = {
         _layered("self.layer = nn.Linear(6, 6)", "self.layer(x).exp().add_(x).sin_()")[1],
         NUMBERS,
     ),
+    remedies.IdleQuery: _alike(
+        FORWARD.format("nn.functional.scaled_dot_product_attention(\n            x[None, None], "
+            "x[None, None], x[None, None], torch.arange(4)[:, None].expand(4, 4) > 0)"),
+        FORWARD.format("paddle.compat.nn.functional.scaled_dot_product_attention(\n            "
+            "x[None, None], x[None, None], x[None, None], paddle.arange(4)[:, None].expand([4, 4]) > 0)"),
+    ),
     remedies.PadRowFunction: _layered("self.weight = nn.Parameter(torch.ones(5, 3))",
         "nn.functional.embedding(x, self.weight, padding_idx=0)", inputs=IDS),
     remedies.PadRowLayer: _layered(

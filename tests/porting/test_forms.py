@@ -170,3 +170,85 @@ def test_sizes_one_by_one_become_a_list_and_a_tuple_of_sizes_stays(port_source: 
     assert "paddle.zeros([4, size])" in text and "paddle.rand([size, 2])" in text
     assert "paddle.ones([2, 3], dtype=x.dtype)[0, 0]" in text  # never ran
     assert "paddle.ones((x.shape[0], 2)) + paddle.full((1, 2), 0.5, dtype=x.dtype)" in text
+
+
+NUMBERS = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 6)
+        self.register_buffer("pointer", torch.zeros(1, dtype=torch.long))
+        self.register_buffer("scale", torch.full((1, 1), 2.0))
+        self.register_buffer("queue", torch.ones(8, 3))
+
+    def forward(self, x):
+        z = torch.view_as_complex(self.layer(x).reshape(x.shape[0], 3, 2))
+        y = (torch.exp(z) + z.exp() * torch.sigmoid(z)).abs()
+        met = torch.bmm((y[None] > 1).long(), (y[None] > 2).long().transpose(1, 2)) > 0
+        at = int(self.pointer)
+        if self.training:
+            with torch.no_grad():
+                self.queue[at : at + x.shape[0]] = y
+                self.pointer[0] = (at + x.shape[0]) % 8
+        return y * float(self.scale) + self.queue.mean(0) + int(met.sum())
+"""
+
+
+def test_numbers_of_tensors_with_axes_and_exponentials_of_complex_numbers(
+    port_source: PortSource,
+) -> None:
+    result, text = port_source(NUMBERS, (np.random.default_rng(0).standard_normal((3, 4)),))
+    assert result.passed and not result.left, (result.left, result.draft.unproven)
+    assert "at = int(self.pointer.item())" in text and "float(self.scale.item())" in text
+    assert (
+        "int(met.sum())" in text
+        and "paddle.polar(paddle.exp(paddle.real(z)), paddle.imag(z))" in text
+    )
+
+
+SETTINGS = """
+import torch
+from torch import nn
+
+
+class Norm(nn.BatchNorm1d):
+    def __init__(self, size, momentum=1e-3, eps=1e-3):
+        super().__init__(size)
+        self.momentum, self.eps = momentum, eps
+
+    def forward(self, x):
+        return super().forward(x) * self.momentum + self.eps
+
+
+class Net(nn.Module):
+    def __init__(self, momentum=0.05):
+        super().__init__()
+        self.layer, self.norm, self.own = nn.Linear(4, 6), nn.BatchNorm1d(6), Norm(6)
+        self.drop, self.last = nn.Dropout1d(0.5), nn.BatchNorm1d(6)
+        self.last.momentum, self.last.eps = momentum, 1e-2
+        for module in self.modules():
+            if type(module) is nn.BatchNorm1d and module is not self.last:
+                module.eps = 1e-3
+                module.momentum = 0.03
+
+    def forward(self, x):
+        x = self.own(self.norm(self.layer(x)))
+        return self.last(nn.functional.dropout1d(self.drop(x[None]), 0.2, self.training)[0])
+"""
+
+
+def test_settings_that_are_given_to_norms_reach_them(port_source: PortSource) -> None:
+    result, text = port_source(SETTINGS, (np.random.default_rng(0).standard_normal((5, 4)),))
+    assert result.passed, (result.left, result.draft.unproven)
+    assert "module._epsilon = 1e-3\n                module._momentum = 0.97" in text
+    assert "self.last._momentum, self.last._epsilon = 1 - momentum, 1e-2" in text
+    kept = "        self.momentum, self.eps = momentum, eps\n"
+    assert (
+        f"{kept}        self._momentum = 1 - self.momentum\n        self._epsilon = self.eps"
+        in text
+    )
+    assert "nn.Dropout(0.5, axis=[0, 1])" in text

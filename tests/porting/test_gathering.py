@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reprod_align.explain.code import Code
 from reprod_align.porting.calls import draft
-from reprod_align.porting.gathering import gather, modules, reading
+from reprod_align.porting.gathering import factories, gather, modules, reading
 from reprod_align.porting.port import describe_gathered
 from reprod_align.porting.source import Source
 from tests.porting.conftest import PortSource, WriteSource
@@ -15,6 +15,7 @@ from tests.porting.conftest import PortSource, WriteSource
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 FILES = {
     "__init__.py": "",
@@ -372,6 +373,16 @@ def test_a_method_that_loads_a_class_of_the_file_goes(
     )  # fmt: skip
     assert 'self.part = Part(Config.load("small"), bias=False)' in made.text
     assert draft.rehearse(source, inputs, made.text) == ""
+
+
+def test_a_factory_may_give_the_original_of_a_class_that_the_file_has() -> None:
+    kind = type("Part", (nn.Module,), {"__module__": "package.parts"})
+    made = factories.Made("net.py", (1, 0, 1, 9), kind, (), ())
+    library = modules.Library(reading.Executed(made=(made,)))
+    held = {("package.parts", "Part")}
+    assert library.list_lacking(modules.describe_foreign(kind), held) == [made]
+    assert library.list_lacking("another error", held) == []
+    assert library.list_lacking("another error", set()) == [made]
 
 
 def test_a_layer_of_a_class_that_stays_imported_is_said(write_source: WriteSource) -> None:

@@ -390,6 +390,11 @@ def _find_same(row: ApiRow) -> str:
     return ast.unparse(call.func) if same else ""
 
 
+def _lists_sizes(node: ast.Call) -> bool:
+    """Tell whether a call gives sizes one by one, not as one tuple."""
+    return len(node.args) > 1 or (len(node.args) == 1 and isinstance(node.args[0], ast.Constant))
+
+
 def _keep_name(slots: Slots, callee: Callee) -> Iterator[Candidate]:
     """Yield the call by Paddle's equal name, with the arguments as they are."""
     if callee.receiver is not None:
@@ -406,7 +411,7 @@ def _keep_name(slots: Slots, callee: Callee) -> Iterator[Candidate]:
         return
     found = (find_target(callee.public), find_equal(callee.public), find_equal(callee.static))
     for name in filter(None, dict.fromkeys(found)):
-        if len(callee.node.args) > 1 and list_parameters(name)[:2] == ("shape", "dtype"):
+        if _lists_sizes(callee.node) and list_parameters(name)[:2] == ("shape", "dtype"):
             yield Candidate(slots.write_listed(name, False), slots.write_listed(name, True))
         if slots.has_dropped:
             yield Candidate(

@@ -99,6 +99,8 @@ class CallRecorder:
         self._note_function(function, arguments)
         fact = self.facts.setdefault(site, Fact())
         fact.callees.add(name)
+        if function in (int, float) and arguments and isinstance(arguments[0], self._torch.Tensor):
+            fact.kinds.add("axes" if arguments[0].ndim else "number")
         if function is hasattr and isinstance(arguments[0], self._torch.nn.Module):
             found = hasattr(*arguments)
             fact.kinds |= {self._find_kind(arguments[0])} if found else set()

@@ -2,7 +2,8 @@
 
 import ast
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -347,9 +348,9 @@ class _Writer(Rewriter):
         if not public and len(fact.callees) == 1:
             public = next(iter(fact.callees))
         callee = Callee(node, static, public, fact)
-        for write in (self._write_super, self._write_next, self._write_question, self._write_choice,
-                      self._write_unseen_method, self._write_context, self._unwrap, self._write_training,
-                      self._write_default_dtype, self._write_common,
+        for write in (self._write_super, self._write_next, self._write_number, self._write_question,
+                      self._write_choice, self._write_unseen_method, self._write_context, self._unwrap,
+                      self._write_training, self._write_default_dtype, self._write_common,
                       self._choose, self._write_answer):  # fmt: skip
             made = write(callee)
             if made is not None:
@@ -366,6 +367,13 @@ class _Writer(Rewriter):
             return None
         parts = [edit for one in node.args[1:] for edit in self.edit(one)]
         return [self.code.replace(first, f"iter({self.render(first)})"), *parts]
+
+    def _write_number(self, callee: Callee) -> Edits:
+        """Write `int(x)` of a tensor with axes and one element, which Paddle refuses."""
+        node = callee.node
+        if dotted(node.func) not in ("int", "float") or "axes" not in callee.fact.kinds:
+            return None
+        return [self.code.replace(node, f"{dotted(node.func)}({self.close(node.args[0])}.item())")]
 
     def _write_question(self, callee: Callee) -> Edits:
         """Write `hasattr(torch, "x")` and the like of what Paddle does not have, or calls otherwise."""
@@ -673,6 +681,8 @@ class _Writer(Rewriter):
             return [self._set_rate(node, owner, self.render(node.value))]
         if items := list_items(node):
             return self._put_each(node, items)
+        if settings := self._store_settings(node):
+            return settings
         if fact is None or not isinstance(target, ast.Subscript):
             return None
         mask = self._find_mask(target.slice)
@@ -680,6 +690,45 @@ class _Writer(Rewriter):
             return [*self.edit(target.value), self.code.replace(target.slice, self.render(mask))]
         text = self._put_items(target, fact, lambda: self.render(node.value))
         return [self.code.replace(node, text)] if text else None
+
+    def _store_settings(self, node: ast.Assign) -> Edits:
+        """Write `norm.momentum = value`, whose share Paddle's layer keeps the other way round.
+
+        A class that is derived from the layer keeps its own attribute, and sets the layer's beside it.
+        """
+        target, value = node.targets[0], node.value
+        edits, further = list[Edit](), list[str]()
+        pairs: Iterable[tuple[ast.expr, ast.expr]] = [(target, value)]
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            pairs = zip(target.elts, value.elts, strict=False)
+        turned = False
+        for one, given in pairs:
+            fact, held = self.facts.get(getattr(one, "_site", -1)), None
+            if fact is not None and isinstance(one, ast.Attribute):
+                texts = {self._write_setting(one.attr, kind, fact) for kind in fact.kinds}
+                held = _KEPT.fullmatch(texts.pop()) if len(texts) == 1 else None
+                owner, own = self.render(one.value), fact.derived and self._is_own(one)
+                text = f"{owner}.{held[2]} = {held[1] or ''}{owner}.{one.attr}" if held else ""
+            if held and own:
+                further.append(text)
+            if held and held[1] and not own:
+                turned = True
+                edits += [self.code.replace(one, f"{owner}.{held[2]}"),
+                          self.code.replace(given, self._subtract_from_one(given))]  # fmt: skip
+            else:
+                edits += [*self.edit(one), *self.edit(given)]
+        before = self.code.text.splitlines()[node.lineno - 1][: node.col_offset]
+        if further and not before.strip():
+            text = f"{self.render(target)} = {self.render(value)}"
+            return [self.code.replace(node, f"\n{before}".join([text, *further]))]
+        return edits if turned else None
+
+    def _subtract_from_one(self, value: ast.expr) -> str:
+        if isinstance(value, ast.Constant) and isinstance(value.value, int | float):
+            number = repr(1 - value.value)
+            if len(number) <= len(repr(value.value)) + 1:  # 1 - 0.03 is 0.97
+                return number
+        return f"1 - {self.close(value)}"
 
     def _put_each(self, node: ast.Assign, items: list[ast.Subscript]) -> Edits:
         """Write `x[index], y[index] = value` item by item, where Paddle's own way does another thing."""
@@ -854,6 +903,8 @@ _JOINING: Final = (
     ast.IfExp, ast.Starred, ast.Await,
 )  # fmt: skip
 """what binds the text of its parts to what is beside it"""
+_KEPT: Final = re.compile(r"\(?(1 - )?self\.(_\w+)\)?")
+"""the text of a setting that Paddle's layer keeps under another name, or as what is left to 1"""
 _STORED: Final = {"self._padding": "self._padding = self._updated_padding"}
 """a setting that is given a value -> what is given it, where Paddle's layer keeps it twice"""
 _DTYPE_QUESTIONS: Final = {

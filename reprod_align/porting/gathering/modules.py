@@ -215,12 +215,17 @@ class Library:
         return self._modules[name]
 
     def list_lacking(self, error: str, held: Container[tuple[str, str]]) -> list[Made]:
-        """Return the factories of classes that are not in the file, those that an error names first."""
-        made = [
-            one for one in self.executed.made
-            if (one.kind.__module__, one.kind.__name__) not in held and not stays(one.kind.__module__)
-        ]  # fmt: skip
-        return sorted(made, key=lambda one: error != describe_foreign(one.kind))
+        """Return the factories of classes that are not in the file, those that an error names first.
+
+        Of a class that the error names a factory may give the original, though the file has a copy.
+        """
+        made = [one for one in self.executed.made if not stays(one.kind.__module__)]
+        named = [one for one in made if error == describe_foreign(one.kind)]
+        return named + [
+            one
+            for one in made
+            if one not in named and (one.kind.__module__, one.kind.__name__) not in held
+        ]
 
     def replace_factory(
         self, made: Sequence[Made], own: str, holds: Callable[[str, int], bool]
