@@ -82,6 +82,9 @@ class Site:
     """parameters of the port's function that are True, False or None unless they are given"""
     dropouts: Sequence[str] = ()
     """dropouts in stock layers for which the reference has none: "encoder.layers.0.dropout1" """
+    stopped: Sequence[tuple[Any, Any]] = ()
+    """the first and the last of statements of the function that the reference has in a block without
+    gradients"""
     runs: Mapping[Any, Sequence[tuple[Any, Sequence[Any]]]] = field(default_factory=dict)
     """the first of several statements of the body -> the last, and the reference's in their place"""
 
@@ -780,11 +783,21 @@ def replace_run(site: Site) -> Iterator[Text]:
         yield whole, indent.join(lines)
 
 
+def stop_gradient(site: Site) -> Iterator[Text]:
+    """The reference runs these statements without gradients: `with torch.no_grad():`."""
+    for first, last in site.stopped:
+        lines = site.code.text.splitlines(keepends=True)[first.lineno - 1 : last.end_lineno]
+        lines[0] = lines[0][first.col_offset :]
+        inside = "    ".join(lines).rstrip()  # joined, each line but the first moves to the right
+        head = PORT.choose("with torch.no_grad():", "with paddle.no_grad():")
+        yield _span(_start(first), _end(last)), f"{head}{_begin_line(site, first)}    {inside}"
+
+
 def free_gradient(site: Site) -> Iterator[Text]:
     """A block, or a decorator of the function, stops gradients: `with paddle.no_grad():`."""
     for node in site.code.parents(site.statement):
         if isinstance(node, ast.With):
-            stopping = [one for one in node.items if _stops_gradients(one.context_expr)]
+            stopping = [one for one in node.items if stops_gradients(one.context_expr)]
             others = [one for one in node.items if one not in stopping]
             if stopping and others:
                 first, last = node.items[0].context_expr, node.items[-1]
@@ -793,11 +806,12 @@ def free_gradient(site: Site) -> Iterator[Text]:
             elif stopping:
                 yield node, _write_body(site.code, node)
         elif isinstance(node, ast.FunctionDef):
-            yield from ((one, "") for one in node.decorator_list if _stops_gradients(one))
+            yield from ((one, "") for one in node.decorator_list if stops_gradients(one))
             return
 
 
-def _stops_gradients(node: ast.expr) -> bool:
+def stops_gradients(node: ast.expr) -> bool:
+    """Tell whether a block or a decorator lets no gradient flow, as `paddle.no_grad()` does."""
     call = node.func if isinstance(node, ast.Call) else node
     name = dotted(call).rpartition(".")[2]
     given = [one.value for one in getattr(node, "args", ()) if isinstance(one, ast.Constant)]
@@ -1041,6 +1055,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "table": follow_table,
     "definition": define_first,
     "stopped-gradient": free_gradient,
+    "gradient-not-stopped": stop_gradient,
     "foreign-call": drop_foreign_call,
     "unread": use_unread,
     "run": replace_run,

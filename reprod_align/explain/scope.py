@@ -26,7 +26,7 @@ from reprod_align.explain.donor import (
     translate,
     translate_by_table,
 )
-from reprod_align.explain.edits import Site, value_of
+from reprod_align.explain.edits import Site, stops_gradients, value_of
 from reprod_align.explain.executed import LAMBDA, MODULE, Ran, name_function
 from reprod_align.model.local import find_local
 from reprod_align.model.settings import ModuleSettings
@@ -597,6 +597,11 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
     given = _list_given(function, statements, made, met, defined)
     fields, switches = _list_fields(function, region.donors), _list_switches(function)
     runs = _list_runs(function, donor.function, made, donors) if donor is not None else {}
+    stopped = []
+    if donor is not None and PORT.choose("torch", "paddle") in port:
+        stopped = [
+            *_list_stopped(code, donor.function, [(statements[i], donors[j]) for i, j in met])
+        ]
     for number, statement in enumerate(statements):
         first = paired.get(number)
         ranked = sorted(made, key=lambda one: -likeness(statement, one))
@@ -624,6 +629,7 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
                 fields=fields,
                 switches=switches,
                 dropouts=scope.dropouts,
+                stopped=stopped,
                 runs=runs,
             )
         )
@@ -707,6 +713,37 @@ def _list_runs(
         if end > first and stop > start and (end - first, stop - start) != (1, 1):
             found.setdefault(own[first], []).append((own[end - 1], theirs[start:stop]))
     return found
+
+
+def _list_stopped(
+    code: Code, donor: Any, pairs: Sequence[tuple[Any, Any]]
+) -> Iterator[tuple[Any, Any]]:
+    """Yield the first and the last of statements of one block that stand for what the donor runs
+    without gradients. pairs: the port's statements with the donor's."""
+    for node in ast.walk(donor):
+        if not isinstance(node, ast.With):
+            continue
+        if any(stops_gradients(one.context_expr) for one in node.items):
+            inside = {id(one) for one in list_statements(node)}
+            own = [mine for mine, theirs in pairs if id(theirs) in inside]
+            block = _find_block(code, min(own, key=_place), max(own, key=_place)) if own else None
+            if block is not None:
+                yield block
+
+
+def _place(statement: Any) -> tuple[int, int]:
+    return statement.lineno, statement.col_offset
+
+
+def _find_block(code: Code, first: Any, last: Any) -> tuple[Any, Any] | None:
+    """Return the statements of one block in which two others stand, the innermost."""
+    for one in (first, *code.parents(first)):
+        around = next(code.parents(one), None)
+        for held in vars(around).values() if around is not None else ():
+            for other in (last, *code.parents(last)) if isinstance(held, list) else ():
+                if one in held and other in held:
+                    return one, other
+    return None
 
 
 def _keep_known(value: ast.expr, known: Collection[str]) -> ast.expr | None:

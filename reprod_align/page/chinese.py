@@ -172,7 +172,9 @@ _PATTERNS: Final = [(re.compile(pattern), chinese) for pattern, chinese in (
     (r"(`[^`]*`) decides it", r"由 \1 决定"),
     (r"(`[^`]*`) in place of (`[^`]*`) gives PyTorch's numbers", r"以 \1 代替 \2，即得 PyTorch 的数值"),
     (r"no gradient flows through what runs here", "梯度流不过这里运行的代码"),
+    (r"PyTorch lets no gradient flow through what runs here", "PyTorch 不让梯度流过这里运行的代码"),
     (r"leaving out (`[^`]*`) gives PyTorch's numbers", r"去掉 \1，即得 PyTorch 的数值"),
+    (r"adding (`[^`]*`) gives PyTorch's numbers", r"加上 \1，即得 PyTorch 的数值"),
     (r"\(see (`[^`]*`)\)", r"（参见 \1）"),
     (r"\(Paddle: ([^)]*)\)", r"（Paddle：\1）"),
     # records and traces

@@ -138,10 +138,13 @@ class Suggestion:
     def __str__(self) -> str:
         """Return the edit in one line."""
         before, after = (" ".join(text.split()) for text in (self.before, self.after))
-        left_out = before.removesuffix(after).rstrip()
-        if not after or left_out.endswith(":"):  # a statement, a decorator, or the head of a block
-            return f"leaving out `{left_out}` gives {FRAMEWORKS[self.reference]}'s numbers"
-        return f"`{after}` in place of `{before}` gives {FRAMEWORKS[self.reference]}'s numbers"
+        whose = FRAMEWORKS[self.reference]
+        left_out, added = before.removesuffix(after).rstrip(), after.removesuffix(before).rstrip()
+        if not after or (left_out != before and left_out.endswith(":")):  # the head of a block
+            return f"leaving out `{left_out}` gives {whose}'s numbers"
+        if before and added != after and added.endswith(":"):
+            return f"adding `{added}` gives {whose}'s numbers"
+        return f"`{after}` in place of `{before}` gives {whose}'s numbers"
 
 
 @dataclass(frozen=True)

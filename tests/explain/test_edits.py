@@ -167,7 +167,7 @@ def test_only_a_condition_is_made_of_booleans() -> None:
 
 
 def test_each_kind_has_a_case() -> None:
-    apart = {"definition", "run", "stopped-gradient"}
+    apart = {"definition", "run", "stopped-gradient", "gradient-not-stopped"}
     assert {case[3] for case in CASES.values()} | apart == set(ROWS)
 
 

@@ -234,6 +234,7 @@ MEANT: Final[Mapping[str, str]] = {
     "mask": "a mask is not handed on, or does not hide",
     "unpacking": "the values that are unpacked here are exchanged",
     "stopped-gradient": "no gradient flows through what runs here",
+    "gradient-not-stopped": f"{REFERENCE} lets no gradient flow through what runs here",
 }
 """kind of an edit -> what was wrong without it, whatever the calls around it say"""
 

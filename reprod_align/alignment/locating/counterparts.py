@@ -242,8 +242,8 @@ class PinnedRun:
         return self.reference.parent_path(calls.ours), self.port.parent_path(calls.theirs)
 
     def is_silenced(self, calls: CallPair) -> bool:
-        """Tell whether the port's call alone was made where no gradient can flow, as under `no_grad`."""
-        return calls.ours.graded and not calls.theirs.graded
+        """Tell whether one side's call alone was made where no gradient can flow, as under `no_grad`."""
+        return calls.ours.graded != calls.theirs.graded
 
     def counterparts_around(self, calls: CallPair) -> CallPair | None:
         """Return the innermost calls around two calls that stand for each other."""

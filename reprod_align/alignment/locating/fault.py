@@ -85,10 +85,13 @@ class Fault:
 
     @property
     def residue(self) -> float:
-        """How far apart, relatively, float32 inside may leave the values when the fault is gone."""
-        return (
-            min(ROUNDED, _BESIDE * self.gap.relative) if np.isfinite(self.gap.relative) else ROUNDED
-        )
+        """How far apart, relatively, float32 inside may leave the values when the fault is gone.
+
+        What a cut gradient would have been is not known: all that it hid may show then.
+        """
+        if self.kind == "cut" or not np.isfinite(self.gap.relative):
+            return ROUNDED
+        return min(ROUNDED, _BESIDE * self.gap.relative)
 
     def find_wrong(self) -> tuple[Which, str] | None:
         """Return where the wrong value is at the port's call, and which leaf of it; None if nowhere."""

@@ -122,7 +122,7 @@ def find_backward_faults(run: PinnedRun, noise: float = 0.0) -> list[Fault]:
 def _find_at(run: PinnedRun, calls: CallPair, floor: float) -> Iterator[Fault]:
     """Yield the faults that show at two calls: at their outputs, then at their inputs.
 
-    Of calls that the port alone makes under `no_grad` the outermost says so; the rest follows from it.
+    Of calls that one side alone makes under `no_grad` the outermost says so; the rest follows from it.
     """
     silenced, around = run.is_silenced(calls), run.counterparts_around(calls)
     if silenced and around is not None and run.is_silenced(around):

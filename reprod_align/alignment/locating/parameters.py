@@ -45,6 +45,9 @@ def add_parameter_faults(
     ):
         if found.ok or other in by_mask or name in pairing.untied or parent(other) in silenced:
             continue
+        grads = free.reference.gradients.get(name), pairing.paddle.find(free.port.gradients, other)
+        if silenced and sum(one is None for one in grads) == 1:
+            continue  # it stands before what stops gradients on one side
         frozen, module = pairing.is_frozen_on_one_side(name, other), parent(name)
         place = module if frozen else _find_comparable(pairing, free, module)
         if {name, module, place} & _list_places_with_findings(findings, pairing):

@@ -1,6 +1,7 @@
 """Gradients that a block or a decorator of the port stops: it is named, once, and leaving it out mends."""
 
 from pathlib import Path
+from types import ModuleType
 
 import reprod_align
 from tests.alignment.lines import torch_stopped
@@ -8,6 +9,7 @@ from tests.alignment.lines.test_lines import load, plant
 
 import numpy as np
 import pytest
+import torch
 
 PORT = Path(__file__).with_name("paddle_stopped.py")
 LOOP = "        for block in self.blocks:\n            x = block(x)"
@@ -35,9 +37,12 @@ FAULTS = {
 }  # fmt: skip
 
 
-def judge(port: Path) -> reprod_align.Report:
+def judge(port: Path, reference: ModuleType = torch_stopped) -> reprod_align.Report:
+    torch.manual_seed(
+        28
+    )  # where the cut hides what float32 inside Paddle's norm does to a gradient
     x = np.random.default_rng(0).standard_normal((5, 4))
-    return reprod_align.align(torch_stopped.Model(), load(port).Model(), (x,))
+    return reprod_align.align(reference.Model(), load(port).Model(), (x,))
 
 
 def test_the_port_is_faithful() -> None:
@@ -59,3 +64,17 @@ def test_what_stops_gradients_is_named_once_and_leaving_it_out_mends(
         assert str(finding.edit) == f"leaving out `{left_out}` gives PyTorch's numbers"
     else:
         assert finding.edit.after == "nullcontext()"
+
+
+def test_what_the_reference_runs_without_gradients_is_named_once_and_a_block_is_added(
+    tmp_path: Path,
+) -> None:
+    inside = "        with torch.no_grad():\n    " + LOOP.replace("\n", "\n    ")
+    reference, _ = plant(Path(torch_stopped.__file__), LOOP, inside, tmp_path)
+    report = judge(PORT, load(reference))
+    [finding] = report.findings
+    assert finding.code == "gradient-cut" and finding.edit is not None
+    assert finding.edit.kind == "gradient-not-stopped"
+    assert str(finding.edit) == "adding `with paddle.no_grad():` gives PyTorch's numbers"
+    moved = "\n".join(f"    {line}" for line in LOOP.splitlines())
+    assert finding.edit.after == f"with paddle.no_grad():\n{moved}"

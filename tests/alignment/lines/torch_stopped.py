@@ -1,5 +1,6 @@
 """Blocks that a method calls, and one that is called once more."""
 
+import torch  # noqa: F401  (what is planted reads it)
 from torch import nn
 
 
