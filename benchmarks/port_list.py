@@ -16,24 +16,16 @@ PyTorch alone.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
+from benchmarks.port_case import PortCase
+from benchmarks.port_drawn import DRAWN_1, DRAWN_2
 from reprod_align.model.side import Inputs
 
 import numpy as np
 
 _drawn = np.random.default_rng(0)
 _normal = _drawn.standard_normal
-
-
-@dataclass(frozen=True)
-class PortCase:
-    """A source, the call that makes its model, and inputs."""
-
-    module: str
-    call: str
-    make_inputs: Callable[[], Inputs]
 
 
 def _images() -> Inputs:
@@ -552,4 +544,4 @@ FRESH = {
 }
 """looked at when a later piece of work is done"""
 
-CASES = KNOWN | DEVELOPMENT | SET_ASIDE | FRESH
+CASES = KNOWN | DEVELOPMENT | SET_ASIDE | FRESH | DRAWN_1 | DRAWN_2
