@@ -1,8 +1,9 @@
 """Sources that were scored once each, before anybody looked at them: two draws, and files written with them.
 
-DRAWN_1 was drawn with `random.Random(20261201)`, DRAWN_2 with `random.Random(20261202)`, from the lists of
-model files of timm, torchvision, vit-pytorch, MONAI, transformers, pytorchcv, diffusers and PyG, without
-those of other lists. docs/porting_scores.md has their scores.
+DRAWN_1 was drawn with `random.Random(20261201)`, DRAWN_2 and, after it in the same order, DRAWN_3 with
+`random.Random(20261202)`, from the lists of model files of timm, torchvision, vit-pytorch, MONAI,
+transformers, pytorchcv, diffusers and PyG, without those of other lists. docs/porting_scores.md has their
+scores.
 """
 
 from typing import Any, Final
@@ -666,5 +667,127 @@ DRAWN_2: Final = {
     ),
     "SSG convolution (PyG)": PortCase(
         "torch_geometric.nn.conv.ssg_conv", "SSGConv(48, 40, alpha=0.2, K=3)", _graphw_2
+    ),
+}
+
+
+def _draw_3() -> np.random.Generator:
+    return np.random.default_rng(19)
+
+
+def _img32_3() -> Any:
+    return (_draw_3().standard_normal((2, 3, 32, 32)),)
+
+
+def _img64_3() -> Any:
+    return (_draw_3().standard_normal((2, 3, 64, 64)),)
+
+
+def _gray32_3() -> Any:
+    return (_draw_3().standard_normal((2, 1, 32, 32)),)
+
+
+def _ids_3() -> Any:
+    return {"input_ids": _draw_3().integers(3, 50, (2, 7))}
+
+
+def _clip_3() -> Any:
+    r = _draw_3()
+    return {
+        "input_ids": r.integers(3, 50, (2, 7)),
+        "attention_mask": np.array([[1] * 7, [1] * 5 + [0] * 2]),
+        "pixel_values": r.standard_normal((2, 3, 32, 32)),
+    }
+
+
+def _cog_3() -> Any:
+    r = _draw_3()
+    return {
+        "hidden_states": r.standard_normal((2, 4, 8, 8)),
+        "encoder_hidden_states": r.standard_normal((2, 6, 12)),
+        "timestep": np.array([5, 300]),
+        "original_size": np.array([[64.0, 64.0], [64.0, 48.0]]),
+        "target_size": np.array([[64.0, 64.0], [64.0, 64.0]]),
+        "crop_coords": np.array([[0.0, 0.0], [0.0, 8.0]]),
+    }
+
+
+def _graph_3() -> Any:
+    return (
+        _draw_3().standard_normal((5, 8)),
+        np.array([[0, 1, 2, 3, 4, 1], [1, 2, 3, 4, 0, 0]]),
+        _draw_3().standard_normal((6, 3)),
+    )
+
+
+def _img224_3() -> Any:
+    return (_draw_3().standard_normal((1, 3, 224, 224)),)
+
+
+DRAWN_3: Final = {
+    "Xception, aligned (timm)": PortCase(
+        "timm.models.xception_aligned",
+        "XceptionAligned([dict(in_chs=64, out_chs=24, stride=2), dict(in_chs=24, out_chs=32, stride=2), "
+        "dict(in_chs=32, out_chs=(32,40,48), stride=1, no_skip=True, start_with_relu=False)], "
+        "num_classes=5)",
+        _img64_3,
+    ),
+    "Visformer (timm)": PortCase(
+        "timm.models.visformer",
+        "Visformer(img_size=64, patch_size=8, num_classes=5, init_channels=8, embed_dim=32, "
+        "depth=(1,1,1), num_heads=4)",
+        _img64_3,
+    ),
+    "PiT (vit-pytorch)": PortCase(
+        "vit_pytorch.pit",
+        "PiT(image_size=32, patch_size=4, num_classes=5, dim=16, depth=(1,1), heads=2, mlp_dim=24, "
+        "dim_head=8)",
+        _img32_3,
+    ),
+    "ScalableViT (vit-pytorch)": PortCase(
+        "vit_pytorch.scalable_vit",
+        "ScalableViT(num_classes=5, dim=16, depth=(1,1), heads=(2,2), reduction_factor=(4,2), "
+        "window_size=(4,None), iwsa_dim_key=8, iwsa_dim_value=8, ssa_dim_key=8, ssa_dim_value=8, "
+        "ff_expansion_factor=2)",
+        _img32_3,
+    ),
+    "ViT autoencoder (MONAI)": PortCase(
+        "monai.networks.nets.vitautoenc",
+        "ViTAutoEnc(1, (32,32), (16,16), deconv_chns=8, hidden_size=32, mlp_dim=48, num_layers=2, "
+        "num_heads=4, spatial_dims=2)",
+        _gray32_3,
+    ),
+    "asymmetric VAE (diffusers)": PortCase(
+        "diffusers.models.autoencoders.autoencoder_asym_kl",
+        "AsymmetricAutoencoderKL(down_block_types=('DownEncoderBlock2D','DownEncoderBlock2D'), "
+        "down_block_out_channels=(8,16), up_block_types=('UpDecoderBlock2D','UpDecoderBlock2D'), "
+        "up_block_out_channels=(8,16), norm_num_groups=4, sample_size=32)",
+        _img32_3,
+    ),
+    "CogView3+ transformer (diffusers)": PortCase(
+        "diffusers.models.transformers.transformer_cogview3plus",
+        "CogView3PlusTransformer2DModel(in_channels=4, out_channels=4, num_layers=2, "
+        "attention_head_dim=16, num_attention_heads=2, text_embed_dim=12, time_embed_dim=16, "
+        "condition_dim=8, pos_embed_max_size=16, sample_size=8)",
+        _cog_3,
+    ),
+    "GEN convolution (PyG)": PortCase(
+        "torch_geometric.nn.conv.gen_conv",
+        "GENConv(8, 4, edge_dim=3, learn_t=True, msg_norm=True)",
+        _graph_3,
+    ),
+    "Mamba (transformers)": PortCase(
+        "transformers.models.mamba.modeling_mamba",
+        "MambaModel(__import__('transformers').MambaConfig(vocab_size=50, hidden_size=24, "
+        "num_hidden_layers=2, state_size=8, use_cache=False, use_mambapy=False))",
+        _ids_3,
+    ),
+    "Chinese CLIP (transformers)": PortCase(
+        "transformers.models.chinese_clip.modeling_chinese_clip",
+        "ChineseCLIPModel(__import__('transformers').ChineseCLIPConfig(text_config=dict(vocab_size=50, "
+        "hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, "
+        "max_position_embeddings=40), vision_config=dict(hidden_size=32, intermediate_size=48, "
+        "num_hidden_layers=2, num_attention_heads=4, image_size=32, patch_size=8), projection_dim=16))",
+        _clip_3,
     ),
 }
