@@ -524,6 +524,66 @@ def _graphw_2() -> Any:
     return (r.standard_normal((5, 48)), _EDGES_2, r.uniform(0.2, 1.5, (7,)))
 
 
+def _yolo_inputs() -> Any:
+    g = np.random.default_rng(41)
+    return (g.random((2, 3, 64, 96)),)
+
+
+def _vocoder_inputs() -> Any:
+    g = np.random.default_rng(42)
+    t = 9
+    return {
+        "spec": g.standard_normal((2, 20, t)),
+        "spec_lengths": np.array([9, 6], dtype=np.int64),
+        "noise": g.standard_normal((2, 32, t)),
+        "wav": np.tanh(0.3 * g.standard_normal((2, 1, t * 32))),
+        "sid": np.array([1, 4], dtype=np.int64),
+    }
+
+
+def _tagger_inputs() -> Any:
+    g = np.random.default_rng(43)
+    b, t, c = (3, 8, 6)
+    ln = np.array([8, 5, 6], dtype=np.int64)
+    keep = np.arange(t)[None] < ln[:, None]
+    return {
+        "words": (g.integers(1, 200, (b, t)) * keep).astype(np.int64),
+        "chars": (g.integers(1, 40, (b, t, c)) * keep[..., None]).astype(np.int64),
+        "lengths": ln,
+        "tags": (g.integers(0, 7, (b, t)) * keep).astype(np.int64),
+    }
+
+
+def _nerf_inputs() -> Any:
+    g = np.random.default_rng(44)
+    return (
+        0.3 * g.standard_normal((10, 3)),
+        g.standard_normal((10, 3)),
+        g.integers(0, 4, (10,)).astype(np.int64),
+    )
+
+
+def _forecast_inputs() -> Any:
+    g = np.random.default_rng(45)
+    b, t, p, n = (3, 48, 24, 5)
+    ts = np.arange(t + p)[None, :, None]
+    per = np.array([24.0, 12.0, 24.0, 8.0, 16.0])
+    y = (
+        np.sin(2 * np.pi * ts / per + g.random((b, 1, n)) * 6) * g.uniform(0.5, 2, (b, 1, n))
+        + 0.02 * ts * g.standard_normal((b, 1, n))
+        + 0.3 * g.standard_normal((b, t + p, n))
+        + 3
+    )
+    h = g.integers(0, 168, (b, 1)) + np.arange(t + p)[None]
+    mark = np.stack([h % 24, h // 24 % 7], -1).astype(np.int64)
+    return {"batch_x": y[:, :t], "batch_mark": mark, "batch_y": y[:, t:]}
+
+
+def _restore_inputs() -> Any:
+    g = np.random.default_rng(46)
+    return (g.random((2, 3, 22, 30)),)
+
+
 DRAWN_2: Final = {
     "InceptionNeXt (timm)": PortCase(
         "timm.models.inception_next",
@@ -667,6 +727,34 @@ DRAWN_2: Final = {
     ),
     "SSG convolution (PyG)": PortCase(
         "torch_geometric.nn.conv.ssg_conv", "SSGConv(48, 40, alpha=0.2, K=3)", _graphw_2
+    ),
+    "YOLO CSP-PAN (research style)": PortCase(
+        _SOURCES + "yolo_pan", "Model(get_args([]))", _yolo_inputs
+    ),
+    "HiFi-GAN vocoder (research style)": PortCase(
+        _SOURCES + "mrf_vocoder", "SynthesizerTrn(HParams())", _vocoder_inputs
+    ),
+    "BiLSTM-CRF tagger (research style)": PortCase(
+        _SOURCES + "bilstm_crf", "build_tagger()", _tagger_inputs
+    ),
+    "BiGRU-CRF tagger (research style)": PortCase(
+        _SOURCES + "bilstm_crf", "build_tagger(encoder='bigru', attn_layers=1)", _tagger_inputs
+    ),
+    "Hash-grid NeRF (research style)": PortCase(
+        _SOURCES + "hash_nerf", "NGP(hidden=32, n_levels=6)", _nerf_inputs
+    ),
+    "Autoformer (research style)": PortCase(
+        _SOURCES + "times_forecast",
+        "Model(Configs(model='Autoformer', factor=1.5))",
+        _forecast_inputs,
+    ),
+    "TimesNet (research style)": PortCase(
+        _SOURCES + "times_forecast",
+        "Model(Configs(model='TimesNet', d_model=16, d_ff=24))",
+        _forecast_inputs,
+    ),
+    "NAF/Restormer/Swin restoration (research style)": PortCase(
+        _SOURCES + "restore_net", "RestoreNet(parse_args([]))", _restore_inputs
     ),
 }
 
