@@ -59,6 +59,14 @@ def check_arguments(call: ast.expr, kind: ast.ClassDef, classes: dict[str, ast.C
         if (made and made[0].args.kwarg is None) or not bases:
             break
         kind = bases[0]
+    if made and made[0].args.kwarg is not None:  # handed on to another class of the file
+        inits = (one for other in classes.values() for one in other.body)
+        declared |= {
+            one.arg
+            for function in inits
+            if isinstance(function, ast.FunctionDef) and function.name == "__init__"
+            for one in function.args.args
+        }
     missing = {word.arg for word in call.keywords} - declared
     assert not missing or not made, f"not declared: {missing}"
 
