@@ -3,13 +3,14 @@
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from difflib import SequenceMatcher, unified_diff
+from difflib import unified_diff
 from pathlib import Path
 
 from reprod_align.base.files import as_json
 from reprod_align.base.text import count, shorten
 from reprod_align.mending.proof import ENOUGH, Level, Proof
 from reprod_align.report import Finding, Report
+from reprod_align.report.finding import keep_changed_lines
 
 _NAMED = 3  # batches in one line
 
@@ -43,21 +44,11 @@ class Mend:
 
     def __str__(self) -> str:
         """Return the edit in one line."""
-        before, after = _keep_changed_lines(self.before, self.after)
+        before, after = keep_changed_lines(self.before, self.after)
         if not before:
             return f"{self.where}: `{after}` is added"
         made = f"becomes `{after}`" if after else "is taken out"
         return f"{self.where}: `{before}` {made}"
-
-
-def _keep_changed_lines(before: str, after: str) -> tuple[str, str]:
-    """Return two texts in a line each, of long ones the lines in which they differ."""
-    old, new = ([" ".join(line.split()) for line in text.splitlines()] for text in (before, after))
-    codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    changed = [code[1:] for code in codes if code[0] != "equal"]
-    first = " … ".join(" ".join(old[start:end]) for start, end, _, _ in changed if start < end)
-    second = " … ".join(" ".join(new[start:end]) for _, _, start, end in changed if start < end)
-    return first, second
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ from reprod_align.porting.paconvert import Style, find_converter, make_draft, wr
 from reprod_align.porting.remedies import REMEDIES
 from reprod_align.porting.report import REPORT, PortResult
 from reprod_align.porting.script import TorchScript, run_loop, watch_script
-from reprod_align.porting.source import PAIR, WEIGHTS, Source, name_port, write_pair
+from reprod_align.porting.source import PAIR, WEIGHTS, Source, name_port, write_arranged, write_pair
 from reprod_align.porting.spelling import spell_as_source
 from reprod_align.randomness import KeyedDraws
 from reprod_align.report import PORT_RUNS, Check, Finding, Report
@@ -416,8 +416,8 @@ def judge_source(source: Source, inputs: Any) -> Report:
     with TemporaryDirectory() as folder:
         write_pair(source, inputs, Path(folder))
         path = Path(folder, PAIR)
-        made = "rearrange(call_named(TORCH), arrange)" if arrange else "call_named(TORCH)"
-        further = f"SOURCE = Path({str(source.path)!r})\n" + _MODEL.format(made=made)
+        made = _MODEL.format(made=write_arranged(source, "call_named(TORCH)"))
+        further = f"SOURCE = Path({str(source.path)!r})\n" + made
         path.write_text(path.read_text(encoding="utf-8") + further, encoding="utf-8")
         with RemoteSide(sys.executable, path, "paddle") as port, open_file(path, PairFile) as file:
             tell("the source on Paddle")

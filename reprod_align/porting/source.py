@@ -146,6 +146,11 @@ def _write_root(root: Path, folder: Path) -> str:
     return f"str(FOLDER.parents[{len(below.relative_to(root).parts) - 1}])"
 
 
+def write_arranged(source: Source, model: str) -> str:
+    """Return the text of a model that is called with arrays by name, where the inputs are nested."""
+    return f"rearrange({model}, arrange)" if source.arrange else model
+
+
 def write_pair(source: Source, inputs: Inputs, folder: Path, further: str = "") -> None:
     """Write the pair file and the inputs to a folder.
 
@@ -164,8 +169,8 @@ def write_pair(source: Source, inputs: Inputs, folder: Path, further: str = "") 
     text = _TEXT.format(
         pair=PAIR, weights=WEIGHTS, inputs=INPUTS, paths=paths, gather=_NAMED if named else _ORDERED,
         imported="from reprod_align.porting.nesting import rearrange\n" if source.arrange else "",
-        torch_made="rearrange(call_named(TORCH), arrange)" if source.arrange else "call_named(TORCH)",
-        paddle_made="rearrange(model, arrange)" if source.arrange else "model",
+        torch_made=write_arranged(source, "call_named(TORCH)"),
+        paddle_made=write_arranged(source, "model"),
         arrange=f"{source.arrange}\n\n" if source.arrange else "",
         torch=f"{source.name}:{source.call}",
         paddle=f"{name_port(source)}:{source.made_by or source.call}",

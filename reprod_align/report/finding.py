@@ -8,6 +8,7 @@ Continuous integration filters by codes, and tests assert on them.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from typing import Final, Literal, get_args
 
 from reprod_align.api import find_entry, split_references
@@ -137,14 +138,24 @@ class Suggestion:
 
     def __str__(self) -> str:
         """Return the edit in one line."""
-        before, after = (" ".join(text.split()) for text in (self.before, self.after))
         whose = FRAMEWORKS[self.reference]
-        left_out, added = before.removesuffix(after).rstrip(), after.removesuffix(before).rstrip()
-        if not after or (left_out != before and left_out.endswith(":")):  # the head of a block
+        left_out, added = keep_changed_lines(self.before, self.after)
+        if not added:
             return f"leaving out `{left_out}` gives {whose}'s numbers"
-        if before and added != after and added.endswith(":"):
+        if not left_out:
             return f"adding `{added}` gives {whose}'s numbers"
+        before, after = (" ".join(text.split()) for text in (self.before, self.after))
         return f"`{after}` in place of `{before}` gives {whose}'s numbers"
+
+
+def keep_changed_lines(before: str, after: str) -> tuple[str, str]:
+    """Return two texts in a line each, of long ones the lines in which they differ."""
+    old, new = ([" ".join(line.split()) for line in text.splitlines()] for text in (before, after))
+    codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    changed = [code[1:] for code in codes if code[0] != "equal"]
+    first = " … ".join(" ".join(old[start:end]) for start, end, _, _ in changed if start < end)
+    second = " … ".join(" ".join(new[start:end]) for _, _, start, end in changed if start < end)
+    return first, second
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,14 @@ def test_a_missing_argument_is_seen() -> None:
         check_arguments(ast.parse("Net(1, c=2)", mode="eval").body, classes["Net"], classes)
 
 
+def test_a_missing_argument_that_is_handed_on_is_seen() -> None:
+    source = "class Part:\n    def __init__(self, a): pass\nclass Net:\n    def __init__(self, **kw): pass\n"
+    classes = {one.name: one for one in ast.parse(source).body if isinstance(one, ast.ClassDef)}
+    check_arguments(ast.parse("Net(a=1)", mode="eval").body, classes["Net"], classes)
+    with pytest.raises(AssertionError, match="c"):
+        check_arguments(ast.parse("Net(c=2)", mode="eval").body, classes["Net"], classes)
+
+
 def check_arguments(call: ast.expr, kind: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> None:
     """Assert that the class, or one that it is derived from in the file, declares a call's arguments."""
     assert isinstance(call, ast.Call)
