@@ -272,6 +272,8 @@ def _judge_mode(
     findings.check_gaps("forward", f"outputs, {done.mode} mode", outputs, done.outputs_ok)
     _check_gradients(findings, done)
     note_generators(findings, done.reference, done.natural, done.mode)
+    if training:
+        _require_outputs(runner, findings, done)
     port = done.natural
     if not (repeated or (done.outputs_ok and done.gradients_ok)):
         done = _complete(runner, done)
@@ -289,6 +291,18 @@ def _judge_mode(
         add_picture(runner, findings, done)
         _judge_outputs(runner, findings, done)
     return done
+
+
+def _require_outputs(runner: Runner, findings: Findings, done: Pass) -> None:
+    """Add a finding for an output that train mode alone has, as of an auxiliary head, and Paddle lacks."""
+    known = runner.expected.outputs.keys() | {pair.expected for pair in done.pairs}
+    missing = [name for name in done.reference.outputs if name not in known]
+    if missing:
+        text = (
+            f"in train mode {REFERENCE}'s model returns {', '.join(missing)} too; "
+            f"the {PORT} model does not"
+        )
+        findings.add("forward", "", "", text, kind="output-missing")
 
 
 def _check_gradients(findings: Findings, done: Pass) -> None:

@@ -1,7 +1,7 @@
 """Runs either side from the same weights and with the same random draws."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Unpack
 
@@ -10,7 +10,7 @@ from reprod_align.base.blocks import Array
 from reprod_align.model.backward import Projection
 from reprod_align.model.side import Inputs, ModelFailure, RunOptions, Side, TrainingStep
 from reprod_align.model.store import read_narrow
-from reprod_align.model.trace import Trace
+from reprod_align.model.trace import Leaf, Trace
 from reprod_align.model.watch import Keep
 from reprod_align.randomness import KeyedDraws
 
@@ -52,6 +52,8 @@ class Runner:
     """kind of run -> the random draws of PyTorch's side in it, which Paddle's side repeats"""
     made: dict[bool, tuple[Trace, Trace]] = field(default_factory=dict)
     """mode -> the runs of both sides, each from its own inputs, that were made before they are asked for"""
+    _trained: dict[str, Mapping[str, Leaf]] = field(default_factory=dict)
+    """"outputs" -> those of PyTorch's last run in train mode, if they are others than in eval mode"""
     moved: set[str] = field(default_factory=set)
     """the sides whose last run may have changed their tensors"""
 
@@ -92,10 +94,12 @@ class Runner:
         require a gradient.
         """
         given = self.inputs if inputs is None else inputs
-        objective = None if loss else Projection(only=self._counted(training, backward))
+        objective = None if loss else self._make_objective(training, backward)
         trace = self._run(self.reference, given, training, (training, loss), keep, objective, how)
         if backward:
             self._drawn[training, loss] = trace.drawn
+        if training and _list_shapes(trace) != _list_shapes(self.expected):
+            self._trained["outputs"] = trace.outputs
         return trace
 
     def run_port(
@@ -107,7 +111,9 @@ class Runner:
         **how: Unpack[RunOptions],
     ) -> Trace:
         """Run Paddle's side on the inputs of both; the rest as for the reference."""
-        objective = None if loss else self._make_projection(training, backward)
+        objective = None if loss else self._make_objective(training, backward)
+        if objective is not None:
+            objective = self._follow_reference(objective, training)
         if backward and not how.get("defer"):  # gradients take as much memory as PyTorch's weights
             self.reference.rest()
         return self._run(self.port, self.inputs, training, (training, loss), keep, objective, how)
@@ -191,15 +197,23 @@ class Runner:
             if side is self.reference:
                 self._drawn["before", number] = trace.drawn
 
-    def _counted(self, training: bool, backward: bool = True) -> frozenset[str] | None:
-        """Return PyTorch's outputs that a backward pass begins with; None: all."""
-        runs_back = backward and (training or self.eval_backward)
-        return self.pairing.compared_outputs if runs_back else frozenset()
+    def _make_objective(self, training: bool, backward: bool) -> Projection:
+        """Return the scalar of PyTorch's outputs that a backward pass begins with.
 
-    def _make_projection(self, training: bool, backward: bool) -> Projection:
+        Outputs of eval mode without a counterpart do not count. Those of train mode alone do.
+        """
+        if not backward or not (training or self.eval_backward):
+            return Projection(only=frozenset())
+        compared = self.pairing.compared_outputs
+        known = frozenset(self.expected.outputs) if compared is not None else frozenset()
+        return Projection(without=known - (compared or frozenset()))
+
+    def _follow_reference(self, objective: Projection, training: bool) -> Projection:
         """Return the scalar of Paddle's outputs that stands for the one of PyTorch's."""
-        only = self._counted(training, backward)
-        return Projection(self.expected.outputs, only, tuple(self.pairing.outputs or ()))
+        expected = self.expected.outputs
+        if training:
+            expected = self._trained.get("outputs", expected)
+        return replace(objective, expected=expected, pairs=tuple(self.pairing.outputs or ()))
 
     # ---------------------------------------------------------------- training
 
@@ -211,7 +225,8 @@ class Runner:
         if weights is not None:
             self.reference.load(weights)
         draws = [self._key_draws_of_reference(_TRAINING_SEED + step) for step in range(steps)]
-        objective = None if self.reference.loss is not None else Projection()
+        loss = self.reference.loss is not None
+        objective = None if loss else self._make_objective(training=True, backward=True)
         taken = self.reference.train(self.inputs, steps, draws, objective)
         self._drawn.update({number: step.drawn for number, step in enumerate(taken)})
         return taken
@@ -238,7 +253,10 @@ class Runner:
         return self.port.run(self.inputs, True, draws, "none", objective, anew=True)
 
     def _make_training_objective(self) -> Projection | None:
-        return None if self.port.loss is not None else Projection(self.expected.outputs)
+        if self.port.loss is not None:
+            return None
+        objective = self._make_objective(training=True, backward=True)
+        return self._follow_reference(objective, training=True)
 
     # ---------------------------------------------------------------- random draws
 
@@ -302,3 +320,7 @@ def shake(weights: Mapping[str, Array], epsilon: float, seed: int) -> Iterator[t
     for name, array in weights.items():
         if array.dtype.kind == "f":
             yield name, array * (1 + 4 * epsilon * source.uniform(-1, 1, array.shape))
+
+
+def _list_shapes(run: Trace) -> dict[str, tuple[int, ...]]:
+    return {name: leaf.array.shape for name, leaf in run.outputs.items()}

@@ -86,6 +86,8 @@ class Projection:
     """the reference's outputs, so that the same weight meets the same element; empty: its own"""
     only: frozenset[str] | None = None
     """the reference's outputs that count; None: all"""
+    without: frozenset[str] = frozenset()
+    """those that do not"""
     pairs: tuple[LeafPair, ...] = ()
     """which output stands for which, where that is known already"""
 
@@ -106,6 +108,7 @@ class Projection:
         for pair in pair_outputs(expected, outputs, self.pairs):
             leaf = expected[pair.expected]
             counts = self.only is None or pair.expected in self.only
+            counts = counts and pair.expected not in self.without
             if counts and leaf.array.dtype.kind == "f" and outputs[pair.actual].differentiable:
                 weights[pair.actual] = _lay_weights(leaf, pair, places.index(pair.expected))
         return weights

@@ -2,7 +2,7 @@
 
 import ast
 
-from reprod_align.porting.calls import draft, record, trial, values
+from reprod_align.porting.calls import draft, parts, record, trial, values
 from tests.porting.conftest import PortSource, WriteSource
 from tests.porting.drafts import NUMBERS
 
@@ -124,6 +124,99 @@ def test_layers_and_items_whose_gradient_is_another_one_in_paddle(port_source: P
     assert "kept.index_put_((paddle.arange(3)" in text
     assert "kept.index_put_((paddle.to_tensor([True, False, True, False]),), kept[" in text
     assert "set_items(kept, (slice(None, None, None), [5, 6]), x[:, 3:5])" in text
+
+
+PARTS = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(6, 6)
+        self.held = {}
+
+    def forward(self, x):
+        x = self.first(x)
+        boxes = x * 2
+        boxes[..., 0::2].clamp_(-1, 0.5)
+        boxes[:, 1:3].mul_(3).add_(1)
+        boxes[:, 5].zero_()
+        boxes[1].copy_(x[0])
+        boxes[[0, 2]].mul_(7)
+        self.held["x"] = x + boxes
+        self.held["x"].mul_(2)
+        pair = [x * 3, boxes]
+        pair[0].add_(1)
+        count = torch.zeros(3)
+        count[1].fill_(4.0)
+        return self.held.pop("x"), pair[0], count
+"""
+
+
+def test_a_part_that_is_changed_in_place_is_set(port_source: PortSource) -> None:
+    result, text = port_source(PARTS, NUMBERS)
+    assert result.passed and not result.course.steps, result.left
+    for line in (
+        "boxes[..., 0::2] = boxes[..., 0::2].clamp(-1, 0.5)",
+        "boxes[:, 1:3] = boxes[:, 1:3] * 3 + 1",
+        "boxes[:, 5] = 0",
+        "boxes[1] = x[0]",
+    ):
+        assert line in text
+    assert "boxes[[0, 2]] =" not in text and 'held["x"] = self.held["x"]' not in text
+    assert "pair[0] =" not in text and "count[1] =" not in text
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_one"),
+    [
+        ("x[0].mul_(2)", True),
+        ("self.x[i + 1, :].mul_(2).add_(1)", True),
+        ("x[0].mul_(2).view(-1)", False),
+        ("x[0].__iadd__(1)", False),
+        ("x[next(i)].mul_(2)", False),
+        ("x()[0].mul_(2)", False),
+        ("x[0][1].mul_(2)", False),
+        ("x.mul_(2)", False),
+        ("mul_(x[0])", False),
+    ],
+)
+def test_what_counts_as_a_part(statement: str, is_one: bool) -> None:
+    node = ast.parse(statement).body[0]
+    assert isinstance(node, ast.Expr)
+    assert (parts.find_part(node) is not None) is is_one
+
+
+AFTERWARDS = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norms = nn.ModuleList(nn.BatchNorm1d(6) for _ in range(3))
+        for m in self.modules():
+            t = type(m)
+            if t is nn.BatchNorm1d:
+                m.eps = 1e-3
+                m.momentum = 0.03
+
+    def forward(self, x):
+        x = x * 1e-2
+        for norm in self.norms:
+            x = norm(x) * 1e-2
+        return x
+"""
+
+
+def test_a_norm_that_is_set_afterwards_is_proven_as_it_ran(port_source: PortSource) -> None:
+    result, text = port_source(AFTERWARDS, NUMBERS)
+    assert result.verdict == "faithful", result.left
+    assert not any("BatchNorm" in one for one in result.draft.unproven)
+    assert "OwnBatchNorm1D(6)" in text and "if t is OwnBatchNorm1D:" in text
 
 
 CONSTANTS = """

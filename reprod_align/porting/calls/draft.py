@@ -19,6 +19,7 @@ from reprod_align.model.side import Inputs, ModelFailure
 from reprod_align.model.trace import Trace
 from reprod_align.pair import torch_side
 from reprod_align.porting.attempt import stir_weights
+from reprod_align.porting.calls.parts import set_parts
 from reprod_align.porting.calls.record import CallRecorder, load_noted, number_nodes
 from reprod_align.porting.calls.training import Training
 from reprod_align.porting.calls.trial import find_inplace, note_runs
@@ -78,6 +79,10 @@ def write_drafts(source: Source, inputs: Inputs, text: str) -> Iterator[Draft]:
     code = Code(text)
     number_nodes(code.tree)
     recorder, failure = _record(code, source, inputs)
+    if recorder.parts and (with_parts_set := set_parts(code, recorder.parts)) != text:
+        code = Code(with_parts_set)
+        number_nodes(code.tree)
+        recorder, failure = _record(code, source, inputs)
     texts: list[str] = []
     for exact in (False, True):
         written = write_paddle(code, recorder.facts, recorder.functions, exact)

@@ -16,8 +16,9 @@ from typing import Any, Final
 
 from reprod_align.explain.code import Code
 from reprod_align.porting.calls.names import name_object
+from reprod_align.porting.calls.parts import find_part, is_part
 from reprod_align.porting.calls.steps import MadeOptimizer, stand_in
-from reprod_align.porting.calls.values import Built, RecordedCall
+from reprod_align.porting.calls.values import Built, RecordedCall, read_settings
 
 _KEPT: Final = 3  # calls of one place
 _MOST: Final = 12  # with those whose arguments are of another form
@@ -86,6 +87,8 @@ class CallRecorder:
         """whether the run gives float64 where the model asks for float32"""
         self.inplace: dict[int, list[Any]] = {}
         """where layers that change their input in place are made -> those layers"""
+        self.parts: set[int] = set()
+        """statements that change a part of a tensor in place through which a gradient flows"""
         self.functions: dict[str, list[tuple[tuple[bool, bool], ...]]] = {}
         """class of a custom function -> of each call's arguments, which are tensors, which need a gradient"""
 
@@ -272,6 +275,11 @@ class CallRecorder:
                 )
             )
 
+    def note_part(self, site: int, held: Any, part: Any) -> None:
+        """Note that a part of a tensor was changed in place."""
+        if self._is_tensor(held) and self._is_tensor(part) and is_part(held, part):
+            self.parts.add(site)
+
     def note_shared(self, model: Any) -> None:
         """Note which Linear layers of a model share their weight: with a table, with a list of parameters."""
         linear = self._torch.nn.Linear
@@ -401,6 +409,7 @@ class CallRecorder:
             return Built(
                 tuple(one.numel() for one in value.parameters()),
                 tuple(one.numel() for one in value.buffers() if one.is_floating_point()),
+                read_settings(value),
             )
         if isinstance(value, torch.Size):
             return list(value)
@@ -567,6 +576,14 @@ class _Noting(ast.NodeTransformer):
         index: Any = self.visit(node.slice)
         index = index if plain else _Slicing().visit(index)
         return self._hook("item", node, [self.visit(node.value), index])
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        part = find_part(node)
+        if part is None:
+            return self.generic_visit(node)
+        held = copy.deepcopy(part.target.value)
+        node.value = self._hook("note_part", node, [held, self.visit(node.value)])
+        return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         if node.value is not None:

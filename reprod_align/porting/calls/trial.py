@@ -24,6 +24,7 @@ from reprod_align.porting.calls.values import (
     gives_gradients,
     is_same,
     note_gradients,
+    read_settings,
     to_paddle,
     walk,
 )
@@ -48,6 +49,8 @@ class Run:
     """of the parameters, and of what it was given by its position"""
     frozen: tuple[str, ...]
     """the parameters that take none"""
+    changed: dict[str, float]
+    """the settings that it was given after it was made"""
 
 
 @contextmanager
@@ -76,14 +79,15 @@ def note_runs(layers: dict[int, tuple[Any, Built]]) -> Iterator[None]:
     def end(layer: Any, arguments: Any, keywords: Any, result: Any) -> None:
         if id(layer) in begun:
             before, given = begun.pop(id(layer))
-            runs = layers[id(layer)][1].runs
-            runs.append(_note_run(layer, before, given, arguments, keywords, result))
+            built = layers[id(layer)][1]
+            runs = built.runs
+            runs.append(_note_run(layer, built, before, given, arguments, keywords, result))
             if getattr(layer, "padding_idx", None) is not None and not keywords:
                 whole = torch.arange(
                     len(layer.weight)
                 )  # the batch may leave the row of padding out
                 found = type(layer).forward(layer, whole)
-                runs.append(_note_run(layer, before, (whole,), (whole,), {}, found))
+                runs.append(_note_run(layer, built, before, (whole,), (whole,), {}, found))
 
     first = hooks.register_module_forward_pre_hook(begin)
     last = hooks.register_module_forward_hook(end, with_kwargs=True)
@@ -95,7 +99,7 @@ def note_runs(layers: dict[int, tuple[Any, Built]]) -> Iterator[None]:
 
 
 def _note_run(
-    layer: Any, before: Any, given: Any, original: Any, keywords: Any, result: Any
+    layer: Any, built: Built, before: Any, given: Any, original: Any, keywords: Any, result: Any
 ) -> Run:
     """Return one call of a layer, from its state and copies of its arguments before it."""
     return Run(
@@ -107,6 +111,7 @@ def _note_run(
         _read_state(layer),
         _differentiate(layer, _name_fields(given, original), _detach(keywords)),
         tuple(n for n, one in layer.named_parameters() if not one.requires_grad),
+        dict(read_settings(layer).items() - built.settings.items()),
     )
 
 
@@ -205,6 +210,7 @@ def gives_the_same(made: Any, built: Built, graded: bool = True, nearly: bool = 
             continue
         if any(one.dtype != paddle.float64 for one in made.parameters()):
             made.to(dtype="float64")  # which a recurrent layer refuses
+        _change_settings(made, run.changed)
         paddle.set_default_dtype("float64")  # of states that it makes; the trial puts it back
         if not _load(made, run.before):
             return True
@@ -227,6 +233,14 @@ def gives_the_same(made: Any, built: Built, graded: bool = True, nearly: bool = 
             if run.training:
                 raise
     return True
+
+
+def _change_settings(made: Any, changed: Mapping[str, float]) -> None:
+    """Give a norm of Paddle's the settings that PyTorch's was given after it was made."""
+    if "eps" in changed and hasattr(made, "_epsilon"):
+        made._epsilon = changed["eps"]
+    if "momentum" in changed and hasattr(made, "_momentum"):
+        made._momentum = 1 - changed["momentum"]
 
 
 def _check_layer_gradients(

@@ -96,6 +96,12 @@ class RecordedCall:
     """whether the tensor whose item is set lay in memory with gaps, or with its axes exchanged"""
 
 
+def read_settings(layer: Any) -> dict[str, float]:
+    """Return a norm's `eps` and `momentum`, which detectors change after they have made it."""
+    found = {name: getattr(layer, name, None) for name in ("eps", "momentum")}
+    return {name: one for name, one in found.items() if isinstance(one, float)}
+
+
 @dataclass(frozen=True)
 class Built:
     """A layer as it was."""
@@ -104,6 +110,8 @@ class Built:
     """how many numbers each of its parameters has"""
     buffers: tuple[int, ...] = ()
     """how many each of its buffers of floats has: running statistics, which are parameters in Paddle"""
+    settings: dict[str, float] = field(default_factory=dict, compare=False)
+    """a norm's `eps` and `momentum` as it was made"""
     runs: list[Any] = field(default_factory=list, compare=False)
     """calls of it in the run, as layers.py notes them"""
 

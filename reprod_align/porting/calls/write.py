@@ -123,7 +123,7 @@ class _Writer(Rewriter):
         edits = [*self._write_imports()]
         edits += list_function_edits(self.code, self.scope, self.functions)
         edits += self.edit_parts(self.code.tree)
-        self.done.text = self.definitions.insert_into(self.splice(edits))
+        self.done.text = self.definitions.insert_into(_compare_variants(self.splice(edits)))
         return self.done
 
     # ------------------------------------------------------------------ imports
@@ -920,6 +920,21 @@ _TENSOR_ATTRIBUTES: Final = {
     "is_sparse": "self.is_sparse()",
     "layout": "('sparse_coo' if self.is_sparse() else 'strided')",
 }
+
+
+def _compare_variants(text: str) -> str:
+    """Return a Paddle file in which `type(m) is paddle.nn.X` names what is made in place of every X."""
+    code = Code(text)
+    made = {dotted(one.func) for one in code.calls()}
+    compared = (one for node in code.nodes if isinstance(node, ast.Compare)
+                for one in (node.left, *node.comparators))  # fmt: skip
+    edits = []
+    for one in compared:
+        name = dotted(one)
+        variant = f"Own{name.rpartition('.')[2]}"
+        if name.startswith("paddle.nn.") and name not in made and variant in made:
+            edits.append(code.replace(one, variant))
+    return code.splice(edits)
 
 
 def _scatters(call: RecordedCall) -> bool:
