@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from types import CodeType, MappingProxyType
 from typing import Any, Final
@@ -709,10 +710,28 @@ def _list_runs(
     changed = [code[1:] for code in matcher.get_opcodes() if code[0] != "equal"]
     found: dict[Any, list[tuple[Any, Sequence[Any]]]] = {}
     hulls = [(changed[0][0], changed[-1][1], changed[0][2], changed[-1][3])] if changed else []
-    for first, end, start, stop in dict.fromkeys([*hulls, *changed]):
+    narrow = _list_joined(own, theirs) if changed else ()
+    for first, end, start, stop in dict.fromkeys([*narrow, *hulls, *changed]):
         if end > first and stop > start and (end - first, stop - start) != (1, 1):
             found.setdefault(own[first], []).append((own[end - 1], theirs[start:stop]))
     return found
+
+
+def _list_joined(own: Sequence[Any], theirs: Sequence[Any]) -> Iterator[tuple[int, int, int, int]]:
+    """Yield where one side has more statements between two that stand for each other, with one of these.
+
+    What a statement says in one line, as `return a(b(x))`, may stand in the one before on the other side.
+    Each is the first of the port's and the end, and the same of the reference's.
+    """
+    last = (len(own), len(theirs))
+    pairs = [(-1, -1), *pair_statements(own, theirs), last]
+    for (i, j), (after, beyond) in pairwise(pairs):
+        if after - i == beyond - j == 1:
+            continue
+        if (after, beyond) != last:
+            yield i + 1, after + 1, j + 1, beyond + 1
+        if i >= 0:
+            yield i, after, j, beyond
 
 
 def _list_stopped(

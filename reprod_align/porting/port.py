@@ -38,7 +38,7 @@ from reprod_align.porting.calls.draft import Draft, rehearse, write_drafts
 from reprod_align.porting.calls.names import Scope, find_object
 from reprod_align.porting.calls.rewriting import write_names_in_full
 from reprod_align.porting.calls.training import write_trainings
-from reprod_align.porting.gathering.gather import NOT_PORTED, Gathered, gather
+from reprod_align.porting.gathering.gather import NOT_PORTED, Gathered, bring_call, gather
 from reprod_align.porting.gathering.modules import Module
 from reprod_align.porting.gathering.reading import Executed, list_executed
 from reprod_align.porting.loop import FAITHFUL, Attempt, Course, mend
@@ -98,12 +98,13 @@ def port(source: Source, inputs: Any, target: Path, style: Style = "paddle") -> 
     with suppress(Exception):  # it is said where it runs
         source.make_model()  # what is imported while a model is built is not part of it
     executed = list_executed(lambda: _run_reference(source, inputs))
+    source, brought = bring_call(source)
     needed: list[str] = []
     with TemporaryDirectory() as folder:
         while True:
             gathered = gather(
                 source, executed, lambda text: rehearse(source, inputs, text), needed,
-                lambda module: _watch_rewritten(source, inputs, module, executed),
+                lambda module: _watch_rewritten(source, inputs, module, executed), brought,
             )  # fmt: skip
             work = Path(folder, str(len(needed)))
             called, gathered = write_call(source, gathered)
@@ -139,6 +140,7 @@ def port(source: Source, inputs: Any, target: Path, style: Style = "paddle") -> 
 
 
 _MADE_BY: Final = "make_model"
+_WORKING: Final = (ast.Lambda, ast.comprehension)
 _CALL: Final = '''
 
 def {name}():
@@ -150,19 +152,22 @@ def {name}():
 def write_call(source: Source, gathered: Gathered) -> tuple[Source, Gathered]:
     """Make a function of a call that names PyTorch itself, at the end of the file, so that it is ported too.
 
-    Model(activation=nn.GELU()) means nothing in a port that has no `nn`.
+    Model(activation=nn.GELU()) means nothing in a port that has no `nn`. So too of one that does something
+    with the model, as a lambda.
     """
+    made = source.made_by or source.call
     try:
         scope = Scope(Code(gathered.text).tree)
-        call = ast.parse(source.call, mode="eval")
+        nodes = [*ast.walk(ast.parse(made, mode="eval"))]
     except SyntaxError:
         return source, gathered
-    if not any(scope.name(node) for node in ast.walk(call) if isinstance(node, ast.Name)):
+    names = any(scope.name(node) for node in nodes if isinstance(node, ast.Name))
+    if not names and not any(isinstance(node, _WORKING) for node in nodes):
         return source, gathered
     name = _MADE_BY
     while name in gathered.text:
         name = f"{name}_"
-    text = gathered.text.rstrip() + "\n" + _CALL.format(name=name, call=source.call)
+    text = gathered.text.rstrip() + "\n" + _CALL.format(name=name, call=made)
     return replace(source, made_by=f"{name}()"), replace(gathered, text=text)
 
 

@@ -22,7 +22,9 @@ from reprod_align.model.source.making import (
     find_guard,
     find_held,
     find_making,
+    find_only_naming,
     find_other_branch,
+    is_handed_in,
     read_attributes,
     trace_argument,
     trace_attribute,
@@ -150,6 +152,7 @@ def add_lines(findings: Findings, runner: Runner) -> None:
             theirs = chosen or _find(
                 finding, runner.port, pairing.paddle, finding.paddle_name, settings, due
             )
+            theirs = _find_only_naming(finding, runner, theirs) or theirs
             # where no setting differs, a condition at the line of a layer need not be what decides
             settled = due is not None or find_settings(
                 pairing, finding.torch_name, finding.paddle_name
@@ -209,6 +212,32 @@ def _find_set_late(finding: Finding, runner: Runner) -> SourceLine | None:
                 if value is not None and value == one.torch_value and guard is not None:
                     return place_of(file, guard.test)
     return None
+
+
+def _find_only_naming(
+    finding: Finding, runner: Runner, place: SourceLine | None
+) -> SourceLine | None:
+    """Return the only place in the port that makes a layer so, where following constructors says less.
+
+    A layer that is handed in from outside, or another kind of layer than PyTorch's that a function gives.
+    place: where following its constructors ends.
+    """
+    pairing, ours, theirs = runner.pairing, finding.torch_name, finding.paddle_name
+    if theirs not in pairing.paddle.stock or ours not in pairing.torch.modules:
+        return None
+    if finding.stage != "forward":
+        return None
+    files = {line.file for around in ancestors(theirs) for line in runner.port.find_classes(around)}
+    known, differing = pairing.paddle.modules[theirs], pairing.compare_settings(ours, theirs)
+    name = known.class_name
+    if any(one.name == "kind" for one in differing):
+        is_said = place is not None and name in place.text
+        return None if is_said else find_only_naming(files, name)
+    if place is not None and not is_handed_in(place):
+        return None
+    found = (find_only_naming(files, name, list_names([one.name], known.kind), one.paddle_value)
+             for one in differing)  # fmt: skip
+    return next(filter(None, found), None)
 
 
 def find_torch_line(finding: Finding, side: Side, pairing: Pairing) -> SourceLine | None:

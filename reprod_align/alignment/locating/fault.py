@@ -228,12 +228,21 @@ def _is_uncovered(expected: Array, actual: Array, felt: Array) -> Array:
 def find_misfit(run: PinnedRun, calls: CallPair) -> tuple[str, str] | None:
     """Return the first outputs of two calls that the shapes keep from being paired, if both have one.
 
-    What the reference makes no use of needs no counterpart; what the models return does.
+    What the reference makes no use of needs no counterpart; what the models return does, and what one of
+    them returns in another shape takes no gradient.
     """
     ours = calls.ours.outputs
     inside = calls.theirs.parent is not None
     if inside and any(leaf.gradient is not None for leaf in run.reference.outputs.values()):
-        ours = {at: leaf for at, leaf in ours.items() if leaf.gradient is not None}
+        misfit = next(
+            (find_misfit(run, one) for one in run.calls if one.theirs.parent is None), None
+        )
+        due = run.reference.outputs[misfit[0]].array if misfit is not None else None
+        ours = {
+            at: leaf
+            for at, leaf in ours.items()
+            if leaf.gradient is not None or (due is not None and np.array_equal(leaf.array, due))
+        }
     return find_unpaired(ours, calls.theirs.outputs, run.counterparts.fit_leaves(calls, "outputs"))
 
 

@@ -18,9 +18,11 @@ from reprod_align.model.source.parsing import (
     find_calls,
     find_innermost,
     find_owners,
+    list_aliases,
     name_called,
     parse,
     place_of,
+    read_last,
     read_number,
 )
 
@@ -55,15 +57,16 @@ def find_making(
     """
     owners = list(find_owners(classes))
     for file, owner in owners:
-        made = find_attribute(owner, path[0], class_name) if path else None
+        names = list_aliases(owner, class_name)
+        made = find_attribute(owner, path[0], *names) if path else None
         if made is None:
             continue
-        node = made if made.value is None else _narrow(made.value, path[1:], class_name)
-        if find_calls(node, class_name):
+        node = made if made.value is None else _narrow(made.value, path[1:], names)
+        if find_calls(node, *names):
             return Making(file, owner, node)
         node = node if isinstance(node, ast.Call) else made.value or made
         parts = [*_list_assigned(file, made)]
-        calls = [call for part in parts for call in find_calls(part, class_name)]
+        calls = [call for part in parts for call in find_calls(part, *names)]
         if calls:
             return Making(file, owner, calls[0])
         whole = Making(file, owner, node)
@@ -223,7 +226,7 @@ def _find_on_one_line(calls: Sequence[ast.Call]) -> ast.Call | None:
     return calls[0] if len({call.lineno for call in calls}) == 1 else None
 
 
-def _narrow(node: ast.AST, path: Sequence[str], class_name: str) -> ast.AST:
+def _narrow(node: ast.AST, path: Sequence[str], names: Sequence[str]) -> ast.AST:
     """Return the part of an expression that makes the layer at `path` inside what the whole makes."""
     for step in path:
         parts = _list_parts(node)
@@ -234,7 +237,7 @@ def _narrow(node: ast.AST, path: Sequence[str], class_name: str) -> ast.AST:
             node = parts[int(step)][1]
         else:
             break
-    calls = find_calls(node, class_name)
+    calls = find_calls(node, *names)
     return calls[0] if calls else node
 
 
@@ -255,6 +258,72 @@ def _list_parts(node: ast.AST) -> list[tuple[str, ast.expr]]:
         named = pair is not None and isinstance(pair[0], ast.Constant)
         found.append((str(pair[0].value), pair[1]) if named else (str(number), arg))  # type: ignore
     return found
+
+
+def find_only_naming(
+    files: Collection[str], class_name: str, names: Collection[str] = (), value: object = None
+) -> SourceLine | None:
+    """Return the only place in some files that names a class as a layer to make; None of several.
+
+    names, value: where they are given, the only call of the class that gives an argument of one of these
+    names that value. A place that a condition or a table chooses by the class's own name is right.
+    """
+    found = []
+    for file in sorted(files):
+        tree = parse(file)
+        for node in _list_namings(tree, class_name) if tree is not None else ():
+            if not names:
+                found.append((file, node))
+            elif isinstance(node, ast.Call):
+                found += [(file, one.value) for one in node.keywords
+                          if one.arg in names and _says(one.value, value)]  # fmt: skip
+    return place_of(*found[0]) if len(found) == 1 else None
+
+
+def _list_namings(node: ast.AST, class_name: str) -> Iterator[ast.expr]:
+    """Yield the calls of a class below a node, and the places that hand the class on."""
+    skipped = {"annotation", "returns", "bases"}
+    for name, held in ast.iter_fields(node):
+        for child in held if isinstance(held, list) else [held]:
+            if name in skipped or not isinstance(child, ast.AST) or isinstance(node, ast.Dict):
+                continue
+            if isinstance(child, ast.If) and class_name.lower() in ast.unparse(child.test).lower():
+                continue
+            if isinstance(child, ast.Call):
+                if name_called(child) == class_name:
+                    yield child
+                if name_called(child) in ("isinstance", "issubclass"):
+                    continue
+            is_called = isinstance(node, ast.Call) and child is node.func
+            if isinstance(child, ast.Name | ast.Attribute) and not is_called:
+                if read_last(child) == class_name and isinstance(child.ctx, ast.Load):
+                    yield child
+            yield from _list_namings(child, class_name)
+
+
+def _says(node: ast.expr, value: object) -> bool:
+    """Tell whether an argument is written as a value, or as the number that stands for each part of it."""
+    try:
+        written = ast.literal_eval(node)
+    except ValueError:
+        return False
+    if isinstance(value, tuple) and not isinstance(written, list | tuple):
+        return all(one == written for one in value)
+    return bool((tuple(written) if isinstance(written, list) else written) == value)
+
+
+def is_handed_in(place: SourceLine) -> bool:
+    """Tell whether a line gives an attribute a parameter of its function as it is."""
+    tree = parse(place.file)
+    function = find_innermost(place.file, place.line, FUNCTIONS)
+    if tree is None or function is None:
+        return False
+    known = _list_arguments(function)
+    return any(
+        isinstance(node, ast.Assign) and node.lineno == place.line
+        and isinstance(node.value, ast.Name) and node.value.id in known
+        for node in ast.walk(function)
+    )  # fmt: skip
 
 
 _DEEPEST = 6  # names that are followed one after the other
@@ -456,16 +525,20 @@ def _follow(scope: _ValueScope, node: Any, value: ast.AST, left: int) -> Iterato
     node: what stands for the value if it can be followed no further.
     """
     names = [] if scope.function is None or not left else _list_names(value, scope.through)
+    led = False
     for name in names:
         if scope.is_parameter(name):
             yield node, name
+            led = True
         if (handed := scope.find_handed(name)) is not None:
             yield from _follow(handed[0], handed[1], handed[1], left - 1)
+            led = True
             continue
         made = [one for one in scope.find(name) if one is not node]
         for one in made if len(made) == 1 or scope.through else ():
             yield from _follow(scope, one, one.value, left - 1)
-    if not names:
+            led = True
+    if not led:  # as the variable of a loop
         yield node, ""
 
 

@@ -90,13 +90,13 @@ def _flatten(target: ast.expr) -> Iterator[ast.expr]:
         yield target
 
 
-def find_attribute(owner: ast.ClassDef, name: str, class_name: str = "") -> Any:
+def find_attribute(owner: ast.ClassDef, name: str, *class_names: str) -> Any:
     """Return what gives self.name its value: an assignment, or what stands for one; or None.
 
-    Of several the first that makes a `class_name`.
+    class_names: of several the first that calls one of these.
     """
     found = find_assignments(owner, f"self.{name}")
-    making = [node for node in found if find_calls(node, class_name)]
+    making = [node for node in found if find_calls(node, *class_names)]
     if found:
         return [*making, *found][0]
     for call in _list_registering(owner):
@@ -115,18 +115,40 @@ def _list_registering(owner: ast.ClassDef) -> Sequence[ast.Call]:
     return [call for call in calls if name_called(call) in _REGISTER]
 
 
-def find_calls(tree: ast.AST, class_name: str) -> list[ast.Call]:
-    """Return the calls of a function or class by the last part of its name."""
+def find_calls(tree: ast.AST, *names: str) -> list[ast.Call]:
+    """Return the calls of a function or class by the last part of its name, or one of its names."""
     return [node for node in ast.walk(tree)
-            if isinstance(node, ast.Call) and name_called(node) == class_name]  # fmt: skip
+            if isinstance(node, ast.Call) and name_called(node) in names]  # fmt: skip
+
+
+def list_aliases(owner: ast.AST, class_name: str) -> list[str]:
+    """Return the names by which some code calls a class: its own, and variables that hold it.
+
+    As `block` in `block = Bottleneck if deep else BasicBlock`, or by the default of a parameter.
+    """
+    found = [class_name]
+    for node in ast.walk(owner):
+        pairs: list[tuple[str, ast.expr | None]] = []
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            value = node.value
+            branches = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
+            pairs = [(node.targets[0].id, one) for one in branches]
+        elif isinstance(node, ast.arguments):
+            given = [*node.posonlyargs, *node.args][-len(node.defaults) or None :]
+            pairs = [(one.arg, default) for one, default in zip(given, node.defaults, strict=False)]
+        found += [name for name, one in pairs
+                  if isinstance(one, ast.Name | ast.Attribute) and read_last(one) == class_name]  # fmt: skip
+    return found
+
+
+def read_last(node: ast.expr) -> str:
+    """Return the last part of a name, "" for any other expression."""
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def name_called(call: ast.Call) -> str:
     """Return the last part of the name of what a call calls."""
-    function = call.func
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
+    return read_last(call.func)
 
 
 def place_of(file: str, node: Any) -> SourceLine | None:

@@ -117,11 +117,21 @@ class Definitions:
             self.space |= made
         return bool(made)
 
-    def bring(self, text: str) -> None:
-        """Take the helpers that a text is written with."""
-        for name in sorted(HELPERS.keys() & set(re.findall(r"\w+", text)) - self._texts.keys()):
-            self.bring(HELPERS[name].replace(name, ""))  # what it is written with itself
-            self.add(name, HELPERS[name].strip())
+    def bring(self, text: str) -> str:
+        """Take the helpers that a text is written with; return it with the names that they have here.
+
+        One whose name the file has already, if only for a variable, has another.
+        """
+        for name in sorted(HELPERS.keys() & set(re.findall(r"\w+", text))):
+            own = f"own_{name}" if name in self._taken else name
+            word = rf"(?<!\.)\b{name}\b"
+            if own not in self._texts:
+                written = self.bring(
+                    re.sub(word, "__own__", HELPERS[name])
+                )  # its own helpers come first
+                self.add(own, written.replace("__own__", own).strip())
+            text = re.sub(word, own, text)
+        return text
 
     def adapt(self, public: str) -> str:
         """Return the name of a definition that takes PyTorch's arguments, "" if none can be made."""
@@ -129,24 +139,23 @@ class Definitions:
             plain = public.rpartition(".")[2]
             own = find_public(self._scope.imports.get(plain, "")) == public  # what the import bound
             name = plain if own or plain not in self._taken else f"Torch{plain}"
-            self.bring(ADAPTERS.get(public, ""))
             needed = self._adapt_needed(ADAPTERS.get(public, ""))
-            if not self.add(
-                public, write_adapter(public, name, read_rows().get(public, ()), needed)
-            ):
+            text = self.bring(write_adapter(public, name, read_rows().get(public, ()), needed))
+            if not self.add(public, text):
                 return ""
             self._taken.add(name)
             made = (one for one in self._facts if public in one.callees)
             if not all(self.serves(name, public, one) for one in made):
                 self._texts[f"plain {public}"] = self._texts.pop(public)
                 needed = self._adapt_needed(VARIANTS[public])
-                self.add(public, write_variant(public, needed, f"Torch{name}", name))
+                text = write_variant(public, needed, f"Torch{name}", name)
+                self.add(public, self.bring(text))
         return _name_definition(self._texts[public])
 
     def vary(self, public: str) -> Callable[[str, str], str]:
         """Return what writes a layer with another forward pass, from its name and the layer's."""
-        self.bring(VARIANTS[public])
-        return partial(write_variant, public, self._adapt_needed(VARIANTS[public]))
+        write = partial(write_variant, public, self._adapt_needed(VARIANTS[public]))
+        return lambda name, target: self.bring(write(name, target))
 
     def serves(self, target: str, public: str, fact: Fact | None) -> bool:
         """Tell whether a class gives, with PyTorch's arguments, what a layer that has a variant gave.
@@ -290,9 +299,10 @@ class Proposer:
         """Yield what could be written, the simplest first; forms: of arguments, as `Slots` takes them."""
         node, public = callee.node, callee.public
         slots = self.fill_slots(node, callee.receiver, forms)
-        rows = read_rows().get(public, ())
-        for row in rows:
-            self._definitions.bring(row.target)
+        rows = tuple(
+            replace(row, target=self._definitions.bring(row.target))
+            for row in read_rows().get(public, ())
+        )
         is_layer = isinstance(find_object(public), type)
         if public == "torch.nn.Linear" and node._site in self._exposed:  # type: ignore[attr-defined]
             yield _name_callee(slots, "paddle.compat.nn.Linear")
@@ -332,10 +342,10 @@ class Proposer:
     def _scale_rates(self, slots: Slots, rows: Sequence[ApiRow]) -> Iterator[Candidate]:
         """Yield an optimizer whose groups have rates of their own, which Paddle takes as factors."""
         for row in rows:
-            self._definitions.bring("scale_rates")
+            name = self._definitions.bring("scale_rates")
             for one in slots.fill(row):
-                if text := _join_rates(one.text):
-                    yield Candidate(text, _join_rates(one.trial))
+                if text := _join_rates(one.text, name):
+                    yield Candidate(text, _join_rates(one.trial, name))
 
     def _adapt(self, slots: Slots, public: str) -> Iterator[Candidate]:
         adapter = self._definitions.adapt(public)
@@ -359,14 +369,14 @@ class Proposer:
                 yield Candidate(text, trial, reserved=reserved)
 
 
-def _join_rates(text: str) -> str:
-    """Return an optimizer's text with its rate and its groups from `scale_rates`; "" if it lacks one."""
+def _join_rates(text: str, name: str) -> str:
+    """Return an optimizer's text with its rate and groups from that helper; "" if it lacks one of them."""
     call = ast.parse(text, mode="eval").body
     assert isinstance(call, ast.Call)
     named = {one.arg: one.value for one in call.keywords}
     if not {"parameters", "learning_rate"} <= named.keys():
         return ""
-    scaled = ast.Call(ast.Name("scale_rates"), [named["parameters"], named["learning_rate"]], [])
+    scaled = ast.Call(ast.Name(name), [named["parameters"], named["learning_rate"]], [])
     rest = [one for one in call.keywords if one.arg not in ("parameters", "learning_rate")]
     call.keywords = [ast.keyword(None, scaled), *rest]
     return ast.unparse(ast.fix_missing_locations(call))

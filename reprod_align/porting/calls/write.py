@@ -494,7 +494,9 @@ class _Writer(Rewriter):
         handed_on = public.startswith("torch.")  # a function that an attribute holds is no method
         if not callee.static and (callee.receiver is None or not known or handed_on):
             return None
-        candidates = self.proposer.list_candidates(callee)
+        is_iterated = self._is_iterated(node)  # no name may be bound there
+        candidates = (one for one in self.proposer.list_candidates(callee)
+                      if not (is_iterated and ":=" in one.text))  # fmt: skip
         label = f"line {node.lineno}: {public}"
         first = next(candidates, None)
         if first is None:  # its name is listed where it is read
@@ -514,7 +516,8 @@ class _Writer(Rewriter):
             space = self.definitions.space
             every = [one for one in every
                      if prove(node, one.trial, public, fact, space, nearly=True)][:1] or every  # fmt: skip
-        varied = (one for one in self.proposer.list_varied(callee) if not one.reserved)
+        varied = (one for one in self.proposer.list_varied(callee)
+                  if not one.reserved and not (is_iterated and ":=" in one.text))  # fmt: skip
         plain = [one for one in every if not one.reserved]
         reserved = [one for one in every if one.reserved]
         for graded, nearly, tried in (
@@ -539,6 +542,14 @@ class _Writer(Rewriter):
         is_lacking = first.plain.startswith(".") and not hasattr(paddle.Tensor, first.plain[1:])
         (self.done.unknown if is_lacking else self.done.unproven).append(label)
         return self._put(node, first)
+
+    def _is_iterated(self, node: ast.AST) -> bool:
+        """Tell whether a node stands in what a comprehension goes over."""
+        for around in self.code.parents(node):
+            if isinstance(around, ast.comprehension) and node is around.iter:
+                return True
+            node = around
+        return False
 
     def _put(self, node: ast.Call, candidate: Candidate) -> list[Edit]:
         around = next(self.code.parents(node), None)
@@ -569,8 +580,8 @@ class _Writer(Rewriter):
         call = ast.parse(text, mode="eval").body
         if not isinstance(call, ast.Call) or not call.args:
             return text
-        self.definitions.bring("drawn")
-        call.func, call.args = ast.Name("drawn"), [call.args[0], call.func, *call.args[1:]]
+        drawn = ast.Name(self.definitions.bring("drawn"))
+        call.func, call.args = drawn, [call.args[0], call.func, *call.args[1:]]
         return ast.unparse(call)
 
     def _write_unseen_method(self, callee: Callee) -> Edits:
@@ -618,8 +629,8 @@ class _Writer(Rewriter):
         assert isinstance(right, ast.Call) and isinstance(right.func, ast.Attribute)
         if right.args or right.keywords:
             return None
-        self.definitions.bring("name_type")
-        return [self.code.replace(right, f"name_type({self.render(right.func.value)})")]
+        name = self.definitions.bring("name_type")
+        return [self.code.replace(right, f"{name}({self.render(right.func.value)})")]
 
     def _write_operation(self, node: ast.BinOp | ast.Compare) -> Edits:
         if isinstance(node, ast.Compare) and (named := self._write_type_name(node)) is not None:
@@ -646,7 +657,7 @@ class _Writer(Rewriter):
                     self.code.replace(right, form[1].format(*texts)),
                 ]
         for row in read_rows().get(_OPERATORS.get(sign, ""), ()):
-            self.definitions.bring(row.target)
+            row = replace(row, target=self.definitions.bring(row.target))
             trial, text = (
                 fill(row, dict(zip(row.arguments, operands, strict=False)))
                 for operands in ("ab", map(self.render, (left, right)))
@@ -786,9 +797,9 @@ class _Writer(Rewriter):
         held, value = self.close(target.value), write_value()
         if stores(fact, f"self.index_put_({'index' if many else '(index,)'}, value)", {}):
             return f"{held}.index_put_({indices}, {value})"
-        self.definitions.bring("set_items")
-        if stores(fact, "set_items(self, index, value)", self.definitions.space):
-            return f"set_items({held}, {indices}, {value})"
+        name = self.definitions.bring("set_items")
+        if stores(fact, f"{name}(self, index, value)", self.definitions.space):
+            return f"{name}({held}, {indices}, {value})"
         self.done.unproven.append(f"line {target.lineno}: an item that is set")
         return ""
 

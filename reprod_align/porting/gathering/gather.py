@@ -16,6 +16,8 @@ from reprod_align.porting.gathering.modules import (
     Library,
     Module,
     find_first_line,
+    find_object,
+    is_torch,
     list_idle,
     peek,
     write_imports,
@@ -53,12 +55,62 @@ class Gathered:
     """calls that chose a class, each with what stands in its place"""
 
 
+def bring_call(source: Source) -> tuple[Source, tuple[Import, ...]]:
+    """Return the source with names in its call in place of `__import__("package").Model`, and their imports.
+
+    What is imported so is ported as what the file imports is; what handles nothing of PyTorch's stays.
+    """
+    try:
+        code = Code(source.call)
+    except SyntaxError:
+        return source, ()
+    library, brought, edits = Library(Executed()), dict[str, Import](), list[Edit]()
+    for node in (one for one in code.nodes if isinstance(one, ast.Attribute)):
+        found = _find_imported(node)
+        if found is None or not (is_torch(found.module) or library.find_home(found)):
+            continue
+        named = find_object(found) if found.name else sys.modules[found.module]
+        if (
+            getattr(source.module, found.bound, named) is not named
+        ):  # the file means another by that name
+            continue
+        brought[found.bound] = found
+        edits.append(
+            code.replace(node, found.bound if found.name else f"{found.bound}.{node.attr}")
+        )
+    if not brought:
+        return source, ()
+    return replace(source, made_by=code.splice(edits)), tuple(brought.values())
+
+
+def _find_imported(node: ast.Attribute) -> Import | None:
+    """Return what `__import__("a").b.C` names, the first of the chain that is no module; None for others."""
+    names, held = [node.attr], node.value
+    while isinstance(held, ast.Attribute):
+        names.insert(0, held.attr)
+        held = held.value
+    if not isinstance(held, ast.Call) or dotted(held.func) != "__import__" or len(held.args) != 1:
+        return None
+    word = getattr(held.args[0], "value", None)
+    module = __import__(word) if isinstance(word, str) else None
+    if module is not None and module.__name__ == "torch":
+        return Import("torch", "torch") if len(names) == 1 else None
+    for name in names[:-1]:
+        module = getattr(module, name, None)
+        if not isinstance(module, ModuleType):
+            return None
+    if module is None or isinstance(getattr(module, names[-1], None), ModuleType):
+        return None
+    return Import(names[-1], module.__name__, names[-1])
+
+
 def gather(
     source: Source,
     executed: Executed,
     rehearse: Callable[[str], str] = lambda text: "",
     needed: Sequence[str] = (),
     watch: Callable[[Module], Executed] = lambda module: Executed(),
+    brought: Sequence[Import] = (),
 ) -> Gathered:
     """Return the source file, made independent of the PyTorch code of its package.
 
@@ -66,27 +118,33 @@ def gather(
     that building and running the model calls. rehearse: imports a gathered text, builds its model and runs
     it, and returns the error: a function that it needs, on import above all, is taken too. needed: such
     errors of the port, which takes another way than PyTorch's model where a type is asked for. watch: returns
-    what building and running the model calls in the source with classes in place of its factories.
+    what building and running the model calls in the source with classes in place of its factories. brought:
+    what the call imports beside the file, see `bring_call`.
     """
     library = Library(executed)
     module = library.open(source.name)
     if module is None:
         return Gathered(source.path.read_text(encoding="utf-8"))
+    module.bring(brought)
     if not any(
         library.find_home(one) or library.find_module(one) for one in module.imports.values()
     ):
-        return Gathered(write_whole(module))
-    calls = f"{source.call}, {source.script.call}" if source.script else source.call
+        further = "".join(f"\n{one}\n" for one in brought if one.bound not in module.code.text)
+        return Gathered(write_whole(module) + further)
+    calls = source.made_by or source.call
+    if source.script:
+        calls = f"{calls}, {source.script.call}"
     work = None
     inherited = [one for one in executed.made if one.is_inherited]
     library.replace_factory(inherited, module.name, lambda name, _: name == source.name)
     for _ in range(_ROUNDS):
         if work is None:
             module = library.open(source.name) or module
+            module.bring(brought)
             if module.added:  # the classes themselves may take another way than their factories
                 library.forget(watch(module))
-            work = _Gatherer(library)
-            for name in sorted(read_names(ast.parse(calls))):
+            work = _Gatherer(library, read_names(ast.parse(calls)))
+            for name in sorted(work.called):
                 work.require(module, name)
             work.require_what_ran()
             for error in needed:
@@ -134,8 +192,9 @@ class _Piece:
 class _Gatherer:
     """Follows names from definition to definition."""
 
-    def __init__(self, library: Library) -> None:
-        self.library, self.executed = library, library.executed
+    def __init__(self, library: Library, called: set[str]) -> None:
+        """called: the names that the call of the model reads, which stay imported with it."""
+        self.library, self.executed, self.called = library, library.executed, called
         self.pieces: dict[_Key, _Piece] = {}
         self.imports: dict[_Key, Import] = {}
         self.left_out: dict[int, Function] = {}
@@ -445,7 +504,7 @@ class _Gatherer:
         names = self._choose_names()
         written = [self._write(key, names) for key in self._order(own)]
         body = ast.parse("\n\n".join(written))
-        used = set(_list_read_outside(body))
+        used = set(_list_read_outside(body)) | {one.partition(".")[0] for one in self.called}
         used |= {node.name for node in body.body if isinstance(node, ast.ClassDef | Function)}
         kept = [self._rename(key, one, names) for key, one in self.imports.items() if key in names]
         imports = write_imports(one for one in kept if _is_used(one, used))

@@ -82,6 +82,10 @@ class Module:
                 found[one.bound] = one
         return found
 
+    def bring(self, brought: Iterable[Import]) -> None:
+        """Take imports that the module itself does not have."""
+        self.imports.update((one.bound, one) for one in brought)
+
     def list_missing(self, statement: ast.stmt) -> set[str]:
         """Return the names that a `try` imports from what is not installed here."""
         if not isinstance(statement, ast.Try):
@@ -97,7 +101,7 @@ class Module:
     def _has_bound(self, found: Import) -> bool:
         """Tell whether a name of the module is what an import would bind; False where it has not run."""
         held = vars(sys.modules[self.name]).get(found.bound) if self.name in sys.modules else None
-        return held is not None and bool(found.name) and held is _find_object(found)
+        return held is not None and bool(found.name) and held is find_object(found)
 
     def _list_imports(self) -> Iterator[Import]:
         for node in self.code.nodes:
@@ -288,7 +292,7 @@ class Library:
         for _ in range(20):  # modules may import each other
             if one is None:
                 break
-            if _is_torch(one.module):  # also the module itself, by a star import
+            if is_torch(one.module):  # also the module itself, by a star import
                 return Import(found.bound, one.module, one.name)
             if not one.name:
                 break
@@ -299,7 +303,7 @@ class Library:
     def find_module(self, found: Import) -> ModuleType | None:
         """Return the module that an import binds, None if it binds something else or PyTorch's."""
         if found.name:
-            held = _find_object(found)
+            held = find_object(found)
         else:
             held = sys.modules.get(
                 found.module if found.bound != found.module.partition(".")[0] else found.bound
@@ -313,9 +317,9 @@ class Library:
 
         An import stays where it gives a module, or something that handles nothing of PyTorch's.
         """
-        if not found.name or _is_torch(found.module):
+        if not found.name or is_torch(found.module):
             return None
-        held = _find_object(found)
+        held = find_object(found)
         if isinstance(held, ModuleType):
             return None
         home = getattr(held, "__module__", None) if isinstance(held, type | FunctionType) else None
@@ -465,8 +469,8 @@ def peek(held: Any, name: str, otherwise: Any = None) -> Any:
 
 def _is_torch_object(value: Any) -> bool:
     if isinstance(value, ModuleType):
-        return _is_torch(value.__name__)
-    return _is_torch(peek(value, "__module__") or "") or _is_torch(type(value).__module__)
+        return is_torch(value.__name__)
+    return is_torch(peek(value, "__module__") or "") or is_torch(type(value).__module__)
 
 
 def _list_starred(module: str) -> dict[str, Import]:
@@ -519,7 +523,8 @@ _STAYING: Final = frozenset(
 """packages that are never taken along"""
 
 
-def _is_torch(module: str) -> bool:
+def is_torch(module: str) -> bool:
+    """Tell whether a module is PyTorch's."""
     return module.partition(".")[0] == "torch"
 
 
@@ -540,7 +545,8 @@ def _open(name: str) -> Module | None:
     return None
 
 
-def _find_object(found: Import) -> Any:
+def find_object(found: Import) -> Any:
+    """Return what an import of a name binds, None if there is no such thing."""
     try:
         return getattr(import_module(found.module), found.name, None)
     except (Exception, SystemExit):
