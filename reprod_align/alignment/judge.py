@@ -475,7 +475,7 @@ def report_failure(reference: Side, pairing: Pairing, error: ModelFailure) -> Re
     return findings.report
 
 
-def _find_rank(finding: Finding) -> tuple[bool, int]:
+def find_rank(finding: Finding) -> tuple[bool, int]:
     """Return the place of a finding among others: by stage, and last if no single module makes it.
 
     What another one explains is rounding that the model makes larger, as train mode's batch norms do.
@@ -487,7 +487,7 @@ def _find_rank(finding: Finding) -> tuple[bool, int]:
 def _conclude(runner: Runner, findings: Findings) -> Report:
     """Return the report with its findings in causal order and its verdict."""
     report = findings.report
-    report.findings.sort(key=_find_rank)
+    report.findings.sort(key=find_rank)
     report.findings = group_findings(report.findings)
     said = [*runner.reference.remarks, *runner.port.remarks]
     report.remarks += [text for text in said if not any(text in one for one in report.remarks)]

@@ -5,9 +5,9 @@ from typing import Any
 
 from reprod_align import align
 from reprod_align.alignment.comparing import compare_pass
-from reprod_align.alignment.judge import judge
+from reprod_align.alignment.judge import find_rank, judge
 from reprod_align.pair import PairSpec, paddle_side, torch_side
-from reprod_align.report import say_result
+from reprod_align.report import Finding, say_result
 from tests.alignment.small import PaddleNet, TorchNet, X, mean_square
 
 import numpy as np
@@ -197,3 +197,13 @@ def test_what_a_fault_makes_is_never_called_float32() -> None:
     x = np.random.default_rng(0).normal(size=(4, 3))
     report = align(TorchNet(), PaddleNet(lambda value: 1.001 * round_off(value)), (x,))
     assert not report.passed and not any(check.float32 for check in report.checks)
+
+
+def test_what_no_single_module_makes_comes_last() -> None:
+    """Train mode's batch norms make rounding larger: a gradient that is cut explains more."""
+    lost = Finding("forward", "", "", "the outputs differ", kind="outputs")
+    cut = Finding("backward", "a", "a", "the gradient diverges here", kind="gradient")
+    exchanged = Finding(
+        "forward", "", "", "the outputs differ", kind="outputs", cause="outputs are exchanged"
+    )
+    assert sorted([lost, cut, exchanged], key=find_rank) == [exchanged, cut, lost]

@@ -312,6 +312,89 @@ class Net(nn.Module):
 }
 
 
+INNER = """
+import torch
+from torch import nn
+
+
+class Inner(nn.Module):
+    def __init__(self, kinds):
+        super().__init__()
+        self.layer = nn.Linear(6, 6)
+        self.act = nn.GELU() if "gelu" in kinds else nn.ReLU()
+
+    def forward(self, x):
+        return self.act(self.layer(x))
+"""
+WRAPPED = {
+    "net.py": """
+from torch import nn
+from .words import read
+
+
+class Net(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner, self.last = inner, nn.Linear(6, 3)
+        nn.init.zeros_(self.last.weight)
+
+    def forward(self, x):
+        return self.last(self.inner(x))
+""",
+    "words.py": """
+def read(text):
+    return text.split("_")
+""",
+}
+
+
+def test_a_call_that_works_on_its_model_is_ported_with_it(
+    tmp_path: Path, port_source: PortSource
+) -> None:
+    """A model of another package, PyTorch by `__import__`, a function of the file, and a lambda."""
+    (tmp_path / "inner_of_another.py").write_text(INNER)
+    call = (
+        "(lambda m: ([__import__('torch').nn.init.constant_(p, 0.5) for p in m.parameters() if not p.any()], "
+        "[p.data.mul_(2.0) for p in m.parameters()], m)[2])(Net(__import__('inner_of_another')."
+        "Inner(read('gelu_x'))))"
+    )
+    result, text = port_source(WRAPPED, NUMBERS, call)
+    assert result.verdict == "faithful", result.left
+    assert "class Inner(nn.Layer)" in text and "def make_model():" in text
+    assert "__import__" not in text and "import read" in text
+
+
+def test_names_of_the_file_are_not_taken_by_helpers(port_source: PortSource) -> None:
+    """`embed` is a function of the file, `bce` a variable, and both are what a helper is called."""
+    result, text = port_source(TAKEN, NUMBERS)
+    assert result.verdict == "faithful", result.left
+    assert "def own_embed(" in text and "own_embed(i, self.table.weight" in text
+
+
+TAKEN = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+
+def embed(x):
+    return x * 2
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.table = nn.Linear(6, 6), nn.Embedding(7, 6)
+
+    def forward(self, x):
+        y = torch.sigmoid(self.layer(embed(x)))
+        bce = F.binary_cross_entropy(y, torch.full_like(y, 0.3), reduction="mean")
+        i = torch.arange(len(x))
+        q, k = (one * 2 for one in self.layer(y).chunk(2, dim=1))
+        return bce * y + F.embedding(i, self.table.weight, padding_idx=0), q * k
+"""
+
+
 def test_a_call_that_names_pytorch_is_ported_and_a_neighbour_s_way_back_comes_along(
     tmp_path: Path, port_source: PortSource
 ) -> None:
