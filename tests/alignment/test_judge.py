@@ -201,9 +201,8 @@ def test_what_a_fault_makes_is_never_called_float32() -> None:
 
 def test_what_no_single_module_makes_comes_last() -> None:
     """Train mode's batch norms make rounding larger: a gradient that is cut explains more."""
-    lost = Finding("forward", "", "", "the outputs differ", kind="outputs")
-    cut = Finding("backward", "a", "a", "the gradient diverges here", kind="gradient")
-    exchanged = Finding(
-        "forward", "", "", "the outputs differ", kind="outputs", cause="outputs are exchanged"
-    )
+    apart = "the outputs differ", 1e-5, 0.0
+    lost = Finding("forward", "", "", *apart, kind="outputs")
+    cut = Finding("backward", "a", "a", *apart, kind="gradient")
+    exchanged = Finding("forward", "", "", *apart, kind="outputs", cause="outputs are exchanged")
     assert sorted([lost, cut, exchanged], key=find_rank) == [exchanged, cut, lost]
