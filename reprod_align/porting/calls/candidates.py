@@ -122,7 +122,7 @@ class Definitions:
 
         One whose name the file has already, if only for a variable, has another.
         """
-        for name in sorted(HELPERS.keys() & set(re.findall(r"\w+", text))):
+        for name in sorted(HELPERS.keys() & set(re.findall(r"(?<!\.)\b\w+", text))):
             own = f"own_{name}" if name in self._taken else name
             word = rf"(?<!\.)\b{name}\b"
             if own not in self._texts:

@@ -111,7 +111,11 @@ def _note_run(
         _read_state(layer),
         _differentiate(layer, _name_fields(given, original), _detach(keywords)),
         tuple(n for n, one in layer.named_parameters() if not one.requires_grad),
-        dict(read_settings(layer).items() - built.settings.items()),
+        {
+            name: one
+            for name, one in read_settings(layer).items()
+            if built.settings.get(name, one) != one
+        },
     )
 
 
