@@ -52,8 +52,8 @@ class Runner:
     """kind of run -> the random draws of PyTorch's side in it, which Paddle's side repeats"""
     made: dict[bool, tuple[Trace, Trace]] = field(default_factory=dict)
     """mode -> the runs of both sides, each from its own inputs, that were made before they are asked for"""
-    _trained: dict[str, Mapping[str, Leaf]] = field(default_factory=dict)
-    """"outputs" -> those of PyTorch's last run in train mode, if they are others than in eval mode"""
+    _trained: dict[str, Leaf] = field(default_factory=dict)
+    """the outputs of PyTorch's last run in train mode, which may be others than in eval mode"""
     moved: set[str] = field(default_factory=set)
     """the sides whose last run may have changed their tensors"""
 
@@ -98,8 +98,9 @@ class Runner:
         trace = self._run(self.reference, given, training, (training, loss), keep, objective, how)
         if backward:
             self._drawn[training, loss] = trace.drawn
-        if training and _list_shapes(trace) != _list_shapes(self.expected):
-            self._trained["outputs"] = trace.outputs
+        if training:
+            self._trained.clear()
+            self._trained.update(trace.outputs)
         return trace
 
     def run_port(
@@ -210,9 +211,7 @@ class Runner:
 
     def _follow_reference(self, objective: Projection, training: bool) -> Projection:
         """Return the scalar of Paddle's outputs that stands for the one of PyTorch's."""
-        expected = self.expected.outputs
-        if training:
-            expected = self._trained.get("outputs", expected)
+        expected = (training and self._trained) or self.expected.outputs
         return replace(objective, expected=expected, pairs=tuple(self.pairing.outputs or ()))
 
     # ---------------------------------------------------------------- training
@@ -320,7 +319,3 @@ def shake(weights: Mapping[str, Array], epsilon: float, seed: int) -> Iterator[t
     for name, array in weights.items():
         if array.dtype.kind == "f":
             yield name, array * (1 + 4 * epsilon * source.uniform(-1, 1, array.shape))
-
-
-def _list_shapes(run: Trace) -> dict[str, tuple[int, ...]]:
-    return {name: leaf.array.shape for name, leaf in run.outputs.items()}

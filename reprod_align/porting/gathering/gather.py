@@ -15,8 +15,8 @@ from reprod_align.porting.gathering.modules import (
     Import,
     Library,
     Module,
+    find_bound,
     find_first_line,
-    find_object,
     is_torch,
     list_idle,
     peek,
@@ -69,11 +69,9 @@ def bring_call(source: Source) -> tuple[Source, tuple[Import, ...]]:
         found = _find_imported(node)
         if found is None or not (is_torch(found.module) or library.find_home(found)):
             continue
-        named = find_object(found) if found.name else sys.modules[found.module]
-        if (
-            getattr(source.module, found.bound, named) is not named
-        ):  # the file means another by that name
-            continue
+        named = find_bound(found) if found.name else sys.modules[found.module]
+        if getattr(source.module, found.bound, named) is not named:
+            continue  # the file means something else by that name
         brought[found.bound] = found
         edits.append(
             code.replace(node, found.bound if found.name else f"{found.bound}.{node.attr}")

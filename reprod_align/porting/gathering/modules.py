@@ -101,7 +101,7 @@ class Module:
     def _has_bound(self, found: Import) -> bool:
         """Tell whether a name of the module is what an import would bind; False where it has not run."""
         held = vars(sys.modules[self.name]).get(found.bound) if self.name in sys.modules else None
-        return held is not None and bool(found.name) and held is find_object(found)
+        return held is not None and bool(found.name) and held is find_bound(found)
 
     def _list_imports(self) -> Iterator[Import]:
         for node in self.code.nodes:
@@ -303,7 +303,7 @@ class Library:
     def find_module(self, found: Import) -> ModuleType | None:
         """Return the module that an import binds, None if it binds something else or PyTorch's."""
         if found.name:
-            held = find_object(found)
+            held = find_bound(found)
         else:
             held = sys.modules.get(
                 found.module if found.bound != found.module.partition(".")[0] else found.bound
@@ -319,7 +319,7 @@ class Library:
         """
         if not found.name or is_torch(found.module):
             return None
-        held = find_object(found)
+        held = find_bound(found)
         if isinstance(held, ModuleType):
             return None
         home = getattr(held, "__module__", None) if isinstance(held, type | FunctionType) else None
@@ -545,7 +545,7 @@ def _open(name: str) -> Module | None:
     return None
 
 
-def find_object(found: Import) -> Any:
+def find_bound(found: Import) -> Any:
     """Return what an import of a name binds, None if there is no such thing."""
     try:
         return getattr(import_module(found.module), found.name, None)
