@@ -4,6 +4,7 @@
 """
 
 import ast
+import builtins
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -256,6 +257,29 @@ class ChangedInPlace(Remedy):
                 yield Edit(end - 1, end, "")
 
 
+class ShapeAsKey(Remedy):
+    """Paddle's shape is a list, which a cache or a dict can't take as a key as it takes PyTorch's."""
+
+    def propose(self, case: Case) -> Iterable[Edit]:
+        """Make a tuple of each whole shape that is a key, or that the file's own functions get."""
+        if not case.find(r"unhashable type: '[\w.]*(Size|list)'"):
+            return
+        for node in case.draft.nodes:
+            for given in _list_given(node):
+                if isinstance(given, ast.Attribute) and given.attr == "shape":
+                    yield case.draft.replace(given, f"tuple({case.draft.source(given)})")
+
+
+def _list_given(node: ast.AST) -> Sequence[ast.expr]:
+    """Return the key of a subscript, or what a function of the file or of `self` is given."""
+    if isinstance(node, ast.Subscript):
+        return [node.slice]
+    name = dotted(node.func).removeprefix("self.") if isinstance(node, ast.Call) else ""
+    if not isinstance(node, ast.Call) or not name.isidentifier() or hasattr(builtins, name):
+        return []
+    return [*node.args, *(one.value for one in node.keywords)]
+
+
 REMEDIES: Final[Sequence[Remedy]] = (
     OtherCase(),
     MissingSubmodule(),
@@ -269,4 +293,5 @@ REMEDIES: Final[Sequence[Remedy]] = (
     IdleQuery(),
     GridOfGivenImage(),
     ChangedInPlace(),
+    ShapeAsKey(),
 )

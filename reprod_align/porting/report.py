@@ -10,6 +10,7 @@ from reprod_align.errors import join_lines
 from reprod_align.porting.calls.draft import Draft
 from reprod_align.porting.loop import Attempt, Course, DraftEdit
 from reprod_align.porting.script import LoopReport
+from reprod_align.report import ROUNDED
 
 REPORT = "report.md"
 
@@ -43,10 +44,20 @@ class PortResult:
         """The verdict, in a few words."""
         return describe(self.course.outcome)
 
+    def list_roundings(self) -> list[str]:
+        """Return why the pair agrees to float32 and not further, in sentences."""
+        report = self.course.outcome.report
+        return (
+            [text.removeprefix(ROUNDED) for text in report.remarks if text.startswith(ROUNDED)]
+            if report
+            else []
+        )
+
     def summary(self) -> str:
         """Return the result in a screen of text."""
         lines = [f"verdict: {self.verdict}", "", f"  draft     {self._describe_draft()}"]
         lines += [f"  at once   {describe(self.course.first)}"]
+        lines += [f"  float32   {reason}" for reason in self.list_roundings()]
         lines += [f"  edit {at:<4} {step.reason}" for at, step in enumerate(self.course.steps, 1)]
         if self.weights:
             lines.append(f"  weights   {self.weights}")
@@ -72,6 +83,7 @@ class PortResult:
             "call": self.call,
             "port": self.port,
             "at_once": describe(self.course.first),
+            "float32": self.list_roundings(),
             "edits": self.course.steps,
             "weights": self.weights,
             "loop": self.loop.lines() if self.loop else None,
@@ -91,6 +103,7 @@ class PortResult:
         lines = [f"# The port of {self.source}", "", f"Verdict: **{self.verdict}**", ""]
         lines += [f"- Model: `{self.call}`", f"- Port: `{self.port}`"]
         lines += [f"- Draft: {self._describe_draft()}. As it came: {describe(self.course.first)}"]
+        lines += [f"- Agrees to float32 only: {reason}" for reason in self.list_roundings()]
         lines += [f"- Weights: {self.weights}"] if self.weights else []
         lines += ["- Prove it again: `reprod-align pair pair.py`"]
         lines += _write_list(

@@ -39,6 +39,8 @@ AMPLIFIES = 10.0
 """times: a module that makes an inherited difference this much larger is shown"""
 DIFFERENT = "DIFFERENT"
 PORT_RUNS = "the port runs"
+ROUNDED = "agrees to float32 only: "
+"""how a remark begins that says where float32 inside is all that differs"""
 _MANY = 10_000  # times
 _ROWS = 12  # of the table of modules
 Unjudged = Literal[

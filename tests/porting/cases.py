@@ -51,6 +51,11 @@ CASES = {
         _layered("self.layer = nn.Linear(6, 6)", "self.layer(x).exp().add_(x).sin_()")[1],
         NUMBERS,
     ),
+    remedies.ShapeAsKey: _alike(
+        "    from functools import lru_cache\n\n    @lru_cache\n    def table(self, size, axes):\n"
+        "        return size[0] / axes\n\n"
+        + FORWARD.format("x.reshape(x.shape) * self.table(x.shape, axes=len(x.shape))")
+    ),
     remedies.IdleQuery: _alike(
         FORWARD.format("nn.functional.scaled_dot_product_attention(\n            x[None, None], "
             "x[None, None], x[None, None], torch.arange(4)[:, None].expand(4, 4) > 0)"),
