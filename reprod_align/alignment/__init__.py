@@ -29,7 +29,7 @@ from reprod_align.base.text import shorten
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.store import limit_memory
 from reprod_align.pair import PairSpec, make_pair, with_arguments_of
-from reprod_align.report import ROUNDED, Report
+from reprod_align.report import ONLY_FLOAT32, Report
 
 __all__ = [
     "Batch",
@@ -191,10 +191,10 @@ def judge_widened(pair: PairSpec) -> Report | None:
 def note_rounded(report: Report) -> None:
     """Remark on the places where float32 inside is all that differs, if there are any."""
     if report.imprecise:
-        report.remarks.append(f"{ROUNDED}{_describe_loss(report.imprecise)}")
+        report.remarks.append(f"{ONLY_FLOAT32}{_describe_loss(report.imprecise)}")
     if report.rounded:
         named = shorten(report.rounded, _NAMED)
-        report.remarks.append(f"{ROUNDED}the models compute in float32 in {named}; "
+        report.remarks.append(f"{ONLY_FLOAT32}the models compute in float32 in {named}; "
                               "with float64 in its place everything agrees")  # fmt: skip
 
 

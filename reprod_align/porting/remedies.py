@@ -274,10 +274,11 @@ def _list_given(node: ast.AST) -> Sequence[ast.expr]:
     """Return the key of a subscript, or what a function of the file or of `self` is given."""
     if isinstance(node, ast.Subscript):
         return [node.slice]
-    name = dotted(node.func).removeprefix("self.") if isinstance(node, ast.Call) else ""
-    if not isinstance(node, ast.Call) or not name.isidentifier() or hasattr(builtins, name):
-        return []
-    return [*node.args, *(one.value for one in node.keywords)]
+    if isinstance(node, ast.Call):
+        name = dotted(node.func).removeprefix("self.")
+        if name.isidentifier() and not hasattr(builtins, name):
+            return [*node.args, *(one.value for one in node.keywords)]
+    return []
 
 
 REMEDIES: Final[Sequence[Remedy]] = (

@@ -10,7 +10,7 @@ from reprod_align.errors import join_lines
 from reprod_align.porting.calls.draft import Draft
 from reprod_align.porting.loop import Attempt, Course, DraftEdit
 from reprod_align.porting.script import LoopReport
-from reprod_align.report import ROUNDED
+from reprod_align.report import ONLY_FLOAT32
 
 REPORT = "report.md"
 
@@ -47,11 +47,9 @@ class PortResult:
     def list_roundings(self) -> list[str]:
         """Return why the pair agrees to float32 and not further, in sentences."""
         report = self.course.outcome.report
-        return (
-            [text.removeprefix(ROUNDED) for text in report.remarks if text.startswith(ROUNDED)]
-            if report
-            else []
-        )
+        remarks = report.remarks if report is not None else []
+        found = (text.partition(ONLY_FLOAT32) for text in remarks)
+        return [reason for before, _, reason in found if reason and not before]
 
     def summary(self) -> str:
         """Return the result in a screen of text."""

@@ -39,7 +39,7 @@ AMPLIFIES = 10.0
 """times: a module that makes an inherited difference this much larger is shown"""
 DIFFERENT = "DIFFERENT"
 PORT_RUNS = "the port runs"
-ROUNDED = "agrees to float32 only: "
+ONLY_FLOAT32 = "agrees to float32 only: "
 """how a remark begins that says where float32 inside is all that differs"""
 _MANY = 10_000  # times
 _ROWS = 12  # of the table of modules

@@ -62,6 +62,18 @@ def test_the_folder_proves_itself(
     assert json.loads(result.to_json())["at_once"] == "faithful"
 
 
+def test_a_port_that_agrees_to_float32_only_says_why(
+    write_source: WriteSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenth = "paddle.to_tensor(0.1, dtype='float32').astype(x.dtype)"
+    draft_by(monkeypatch, DRAFT.replace("self.factor\n", f"{tenth}\n"))
+    result = port(write_source(SOURCE.replace("1.0", "0.1")), NUMBERS, tmp_path / "out", "compat")
+    assert result.passed and result.verdict == "agrees to float32"
+    (reason,) = json.loads(result.to_json())["float32"]
+    assert f"  float32   {reason}\n" in result.summary()
+    assert f"- Agrees to float32 only: {reason}\n" in result.to_markdown()
+
+
 def test_inputs_by_name_come_back(source: Source, tmp_path: Path) -> None:
     write_pair(source, {"file": np.ones(2), "x y": np.arange(3)}, tmp_path)
     with open_file(tmp_path / PAIR, PairFile) as file:
