@@ -54,7 +54,8 @@ CASES = {
     remedies.ShapeAsKey: _alike(
         "    from functools import lru_cache\n\n    @lru_cache\n    def table(self, size, axes):\n"
         "        return size[0] / axes\n\n"
-        + FORWARD.format("x.reshape(x.shape) * self.table(x.shape, axes=len(x.shape)) * {(4, 6): 2.0}[x.shape]")
+        + FORWARD.format("x.reshape(x.shape) * self.table(x.shape, axes=len(x.shape)) "
+            "* {(4, 6): 2.0}[x.shape]")
     ),
     remedies.IdleQuery: _alike(
         FORWARD.format("nn.functional.scaled_dot_product_attention(\n            x[None, None], "
