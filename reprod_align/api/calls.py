@@ -256,6 +256,7 @@ torch.add(input, other) = input + other
 torch.sub(input, other) = input - other
 torch.div(input, other) = input / other
 torch.div(input, other, rounding_mode) = input // other
+torch.div(input, other, rounding_mode) = paddle.div(paddle.to_tensor(input), paddle.to_tensor(other), rounding_mode=rounding_mode)
 torch.add(input, other, alpha) = input + alpha * other
 Tensor.copy_(src) = self.set_value(src)
 Tensor.copy_(src) = paddle.assign(src, self)
@@ -380,7 +381,10 @@ torch.std(input, unbiased) = paddle.std(input, unbiased=unbiased)
 torch.var(input, unbiased) = paddle.var(input, unbiased=unbiased)
 torch.aminmax(input, dim, keepdim) = (paddle.amin(input, axis=dim, keepdim=keepdim), paddle.amax(input, axis=dim, keepdim=keepdim))
 torch.nn.functional.softmin(input, dim, _stacklevel, dtype) = paddle.nn.functional.softmax(-input, axis=dim, dtype=dtype)
-torch.as_strided(input, size, stride, storage_offset) = paddle.as_strided(input, size, stride, offset=storage_offset)
+torch.as_strided(input, size, stride, storage_offset) := stride_over(input, size, stride, storage_offset)
+torch.as_strided(input, size, stride) := stride_over(input, size, stride)
+Tensor.stride() := tuple(self.contiguous().stride())
+Tensor.stride(dim) := self.contiguous().stride(dim)
 torch.nn.functional.adaptive_max_pool#d(input, output_size, return_indices) = paddle.nn.functional.adaptive_max_pool#d(input, output_size, return_mask=return_indices)
 torch.nn.functional.upsample_nearest(input, size, scale_factor) = paddle.nn.functional.interpolate(input, size=size, scale_factor=scale_factor, mode="nearest")
 torch.nn.functional.upsample_bilinear(input, size, scale_factor) = paddle.nn.functional.interpolate(input, size=size, scale_factor=scale_factor, mode="bilinear", align_corners=True)

@@ -473,6 +473,16 @@ class Net(nn.Module):
         _X((3, 4)),
         "multiply_sparse(near, y) + multiply_sparse(plain, y)",
     ),
+    "windows that overlap in a transposed tensor, and sizes of integers": (
+        _LINEAR + '''
+        y = self.layer(x).view(3, 2, 4).transpose(0, 1)
+        half = torch.div(x.size(1), 2, rounding_mode="trunc")
+        rows, step, _ = y.stride()
+        return y.as_strided(size=(2, 2, 2, half), stride=(rows, step, step, y.stride(-1))) * half
+''',
+        _X((6, 4)),
+        "stride_over(y, (2, 2, 2, half), (rows, step, step, y.contiguous().stride(-1)))",
+    ),
     "several results that are read by their names": (
         _LINEAR + '''
         y, most = self.layer(x), x[:, :2]

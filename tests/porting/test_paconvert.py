@@ -96,6 +96,7 @@ def test_a_converter_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
          "def f(x):\n    assert len(x) > 0, f'{len(x)} rows'"),
         ("@torch.jit.unused\n@torch.no_grad()\ndef f(x): return torch.jit.script(x)",
          "@torch.no_grad()\ndef f(x): return x"),
+        ("rows = torch.jit.annotate(list[Tensor], [])", "rows = []"),
         ("y = exp(x)", "y = torch.exp(x)"),
     ],
 )  # fmt: skip

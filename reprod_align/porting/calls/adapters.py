@@ -848,6 +848,14 @@ def multiply_sparse(matrix, x):
     terms = matrix.values().unsqueeze(-1) * x.index_select(columns)
     return paddle.zeros([matrix.shape[0], x.shape[1]], terms.dtype).index_add(rows, 0, terms)
 ''',
+    "stride_over": '''
+def stride_over(x, size, stride, storage_offset=0):
+    """Read a contiguous tensor by steps; Paddle's own loses gradients where the places overlap."""
+    index = paddle.to_tensor(storage_offset or 0)
+    for count, step in zip(size, stride):
+        index = index.unsqueeze(-1) + step * paddle.arange(count)
+    return x.flatten().index_select(index.flatten()).reshape(size)
+''',
     "spread_over_grid": '''
 def spread_over_grid(*tensors, indexing="ij"):
     """Coordinates of a grid; Paddle's own ends the process where one of them alone needs a gradient."""

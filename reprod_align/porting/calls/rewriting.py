@@ -16,6 +16,8 @@ _MEANINGLESS: Final = (
     "torch.cuda.manual_seed",
 )  # fmt: skip
 """what means nothing to Paddle: as a statement or decorator it goes, around one argument that stays"""
+_ANNOTATION: Final = "torch.jit.annotate"
+"""the type and then the value: the value stays"""
 _ASSERTIONS: Final = ("torch._assert", "torch._assert_async", "torch._check")
 _HOOKS: Final = ("state_dict_hook", "state_dict_pre_hook", "state_dict_post_hook")
 """how the methods end that register hooks on loading a state dict, which Paddle's layers do not have"""
@@ -115,9 +117,10 @@ class Rewriter:
 
     def unwrap(self, node: ast.Call) -> Edits:
         """Write what means nothing around one argument, as `torch.jit.script(x)`: the argument."""
-        if len(node.args) != 1 or not self.is_meaningless(node):
+        count = 2 if self.scope.name(node.func) == _ANNOTATION else 1
+        if len(node.args) != count or not self.is_meaningless(node):
             return None
-        return [self.code.replace(node, self.render(node.args[0]))]
+        return [self.code.replace(node, self.render(node.args[-1]))]
 
 
 class _Plainer(Rewriter):

@@ -327,14 +327,15 @@ def prove(
     space: dict[str, Any],
     nearly: bool = False,
     graded: bool = True,
+    shaped: bool = False,
 ) -> bool | None:
     """Tell whether a candidate gives what was recorded; None if nothing could be tried.
 
     trial: the candidate with a variable in place of each argument. space: definitions that it may name.
     nearly: as `values.agrees` takes it: Paddle's kernels hold some constants in float32. graded: whether
-    its gradients have to be PyTorch's too.
+    its gradients have to be PyTorch's too. shaped: its shapes and dtypes have to be, not its values.
     """
-    random = public.rpartition(".")[2] in _RANDOM
+    random = shaped or public.rpartition(".")[2] in _RANDOM
     tried = None
     for call in fact.calls:
         slots = _bind(node, call)

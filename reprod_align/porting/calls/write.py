@@ -541,7 +541,10 @@ class _Writer(Rewriter):
                     return self._put(node, one)
         is_lacking = first.plain.startswith(".") and not hasattr(paddle.Tensor, first.plain[1:])
         (self.done.unknown if is_lacking else self.done.unproven).append(label)
-        return self._put(node, first)
+        space = self.definitions.space
+        shaped = (one for one in every
+                  if prove(node, one.trial, public, fact, space, graded=False, shaped=True))  # fmt: skip
+        return self._put(node, next(shaped, first))
 
     def _is_iterated(self, node: ast.AST) -> bool:
         """Tell whether a node stands in what a comprehension goes over."""
