@@ -260,14 +260,22 @@ def _constants_differ(calls: CallPair, run: PinnedRun) -> bool:
 def _may_be_lacking(fault: Fault, calls: CallPair, run: PinnedRun) -> bool:
     """Tell whether a mask or index that the port's call lacks can make this difference.
 
-    One that is the same number throughout makes none. What a mask hides nothing of, an example or a
-    query, must agree.
+    One that is the same number throughout, or that counts from 0, makes none: a module knows its size.
+    What a mask hides nothing of, an example or a query, must agree.
     """
-    lacking, _ = _list_unpaired(calls, run)
+    unpaired, _ = _list_unpaired(calls, run)
+    lacking = [array for array in unpaired if not _counts_from_zero(array)]
     if fault.kind == "mask":
         return any(array.size < 2 or array.min() < array.max() for array in lacking)
     masks = [mask for mask in lacking if len(np.unique(mask)) == 2 or (mask <= -HIDDEN).any()]
     return any(may_explain(mask, fault.expected, fault.actual) for mask in masks)
+
+
+def _counts_from_zero(array: Array) -> bool:
+    """Tell whether an array is of positions 0, 1, 2, ... along its last axis; 0 and 1 may be a mask."""
+    if array.ndim == 0 or array.shape[-1] < 3:
+        return False
+    return array.dtype.kind in "iu" and bool((array == np.arange(array.shape[-1])).all())
 
 
 def _hide_otherwise(calls: CallPair, run: PinnedRun) -> bool:

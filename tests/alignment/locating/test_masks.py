@@ -110,6 +110,56 @@ def test_a_mask_that_is_missing_is_blamed_all_the_same() -> None:
     )
 
 
+class TorchDistances(torch.nn.Module):
+    """Adds a table's rows by the distance of positions that it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.o = torch.nn.Embedding(9, 3), torch.nn.Linear(6, 6)
+
+    def forward(self, x: Any, mask: Any, positions: Any) -> Any:
+        bias = self.table(positions[None] - positions[:, None] + 4).sum(-1)
+        return self.o(torch.softmax(x @ x.transpose(1, 2) + bias + mask, -1) @ x)
+
+
+class TorchPositions(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = TorchDistances()
+
+    def forward(self, x: Any) -> Any:
+        return self.layer(x, torch.full((3, 3), -1e9).triu(1), torch.arange(3))
+
+
+class PaddleDistances(paddle.nn.Layer):
+    """Counts the positions itself, and takes the distance the other way round."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.o = paddle.nn.Embedding(9, 3), paddle.nn.Linear(6, 6)
+
+    def forward(self, x: Any, mask: Any) -> Any:
+        positions = paddle.arange(3)
+        bias = self.table(positions[:, None] - positions[None] + 4).sum(-1)
+        return self.o(
+            paddle.nn.functional.softmax(x @ x.transpose([0, 2, 1]) + bias + mask, -1) @ x
+        )
+
+
+class PaddlePositions(paddle.nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = PaddleDistances()
+
+    def forward(self, x: Any) -> Any:
+        return self.layer(x, paddle.full([3, 3], -1e9).triu(1))
+
+
+def test_positions_that_count_from_zero_are_not_missed() -> None:
+    first = align(TorchPositions(), PaddlePositions(), (BATCH,)).findings[0]
+    assert (first.torch_name, "hands to layer.table" in first.message) == ("layer", True), first
+
+
 def test_what_a_mask_hides_nothing_of_must_agree() -> None:
     expected = np.broadcast_to(X[:, None], (4, 3, 3))
     inside, outside = expected.copy(), expected.copy()
