@@ -306,7 +306,13 @@ class LineFinder:
         return keys
 
     def _find_targets(self, fault: Fault, scope: CallPair) -> Iterator[_Target]:
-        """Yield the wrong values: the fault's own, or those that the scope's code passes to a module."""
+        """Yield the wrong values: the fault's own, or those that the scope's code passes to a module.
+
+        A mask or index comes first that the code at fault passes to the module which shows it.
+        """
+        if fault.calls.theirs is not scope.theirs and (fault.kind == "mask" or not fault.own_code):
+            handed = self._list_differing(fault.calls, "inputs")
+            yield from (target for target, flows in handed if not flows)
         if fault.kind != "mask" and fault.actual is not None and fault.expected is not None:
             calls = scope if fault.calls.theirs is scope.theirs else fault.calls
             which: Which = "outputs" if calls is scope else "inputs"

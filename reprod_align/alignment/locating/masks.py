@@ -121,8 +121,15 @@ def constants_of(call: Call) -> dict[str, Leaf]:
 
 
 def lacks_constant(calls: CallPair, run: PinnedRun) -> bool:
-    """Tell whether the reference's call was given more masks and indices than the port's."""
-    return len(constants_of(calls.ours)) > len(constants_of(calls.theirs))
+    """Tell whether the reference's call was given more masks and indices than the port's.
+
+    Positions that count from 0 do not matter: a module knows its size.
+    """
+    ours, theirs = (
+        [leaf for leaf in constants_of(call).values() if not _counts_from_zero(leaf.array)]
+        for call in (calls.ours, calls.theirs)
+    )
+    return len(ours) > len(theirs)
 
 
 _WHICH: Final[tuple[Which, ...]] = ("inputs", "outputs")
@@ -260,8 +267,8 @@ def _constants_differ(calls: CallPair, run: PinnedRun) -> bool:
 def _may_be_lacking(fault: Fault, calls: CallPair, run: PinnedRun) -> bool:
     """Tell whether a mask or index that the port's call lacks can make this difference.
 
-    One that is the same number throughout, or that counts from 0, makes none: a module knows its size.
-    What a mask hides nothing of, an example or a query, must agree.
+    One that is the same number throughout, or that counts from 0, makes none. What a mask hides nothing
+    of, an example or a query, must agree.
     """
     unpaired, _ = _list_unpaired(calls, run)
     lacking = [array for array in unpaired if not _counts_from_zero(array)]
