@@ -209,16 +209,41 @@ def _change(
     arrays: InputArrays, batch: frozenset[InputKey], axis: int, factor: float, shuffled: bool
 ) -> dict[InputKey, Array]:
     source = np.random.default_rng(_SEED)
+    padded = {key: _count_before_padding(array) for key, array in arrays.items() if key in batch}
+    counts = [count for count in padded.values() if count is not None]
     made = {}
     for key, array in arrays.items():
-        if is_mask(array):  # whole examples change places: each row stays a mask
-            made[key] = np.roll(array, 1, 0) if key in batch else array
+        if is_mask(array) or any(np.array_equal(array, one) for one in counts):
+            made[key] = np.roll(array, 1, 0) if key in batch else array  # a row stays what it is
+        elif (count := padded.get(key)) is not None:
+            made[key] = np.roll(array, 1, 0)
+            if axis > 0:
+                inside = made[key][:, : count.min()]
+                made[key][:, : count.min()] = _rearrange(inside, 1, source if shuffled else None)
         elif array.dtype.kind in "fc" and (array != array.round()).any():
             made[key] = _move(array, factor, source)
         else:
             along = min(axis, array.ndim - 1)
             made[key] = _rearrange(array, along, source if shuffled else None)
     return made
+
+
+def _count_before_padding(array: Array) -> Array | None:
+    """Return how many whole numbers of each row (B, L) come before its padding; None without any.
+
+    Padding is one number that stands at the end of rows alone, of some longer than of others. Moved inside
+    a row it may mean something else: a blank that a loss does not take, an end of the text.
+    """
+    if array.ndim != 2 or array.dtype.kind not in "iu" or not array.size:
+        return None
+    for number in np.unique(array[:, -1]):
+        is_padding = array == number
+        count: Array = array.shape[1] - is_padding.sum(1)
+        ends = (is_padding == (np.arange(array.shape[1]) >= count[:, None])).all()
+        is_plain = number <= 0 or count.min() < array.shape[1] - 1  # one last number may be like no other
+        if ends and is_plain and 0 < count.min() < count.max():
+            return count
+    return None
 
 
 def _move(array: Array, factor: float, source: np.random.Generator) -> Array:

@@ -152,6 +152,16 @@ def test_rows_of_a_mask_stay_rows() -> None:
     assert mirror({"mask": MASK}, frozenset(), 1)["mask"].tolist() == MASK.tolist()
 
 
+def test_padding_stays_at_the_end_and_goes_with_its_lengths() -> None:
+    targets = np.array([[4, 9, 6, 5, 3], [2, 1, 8, 7, 0], [3, 5, 8, 0, 0]])
+    given = {"targets": targets, "lengths": np.array([5, 4, 3]), "labels": np.array([1, 2, 3])}
+    for change, axis in ((mirror, 0), (mirror, 1), (shuffle, 1)):
+        made = change(given, frozenset(given), axis)
+        assert ((made["targets"] > 0).sum(1) == made["lengths"]).all()
+        assert (made["targets"][:, 3:] == np.roll(targets, 1, 0)[:, 3:]).all()
+        assert (made["targets"] != np.roll(targets, 1, 0)).any() == (axis == 1)
+
+
 def test_floats_that_hold_whole_numbers_are_rearranged() -> None:
     made = mirror({"ids": TOKENS.astype("float32")}, BATCH, 1)["ids"]
     assert made.dtype == np.float32 and made.tolist() == np.roll(TOKENS, 1, 1).tolist()
