@@ -181,11 +181,15 @@ class IndexTransposed(Remedy):
     entry = "index-transposed"
 
     def propose(self, case: Case) -> Iterable[Edit]:
-        """Call contiguous() before such an index: in the problem's line, or everywhere for a finding."""
-        is_error = case.problem.finding is None
-        if is_error and not case.find(r"Input\(index|index.*out of|wrong value"):
+        """Call contiguous() before such an index: in the problem's line, or everywhere.
+
+        Everywhere for a finding, and for sizes that do not fit: the index may have given them far away.
+        """
+        line = case.problem.line
+        if case.problem.finding is not None or case.find(r"dimension"):
+            line = None
+        elif not case.find(r"Input\(index|index.*out of|wrong value"):
             return
-        line = case.problem.line if is_error else None
         for node in _find_indexed(case, line):
             yield case.draft.replace(node, f"{case.draft.source(node)}.contiguous()")
 
@@ -238,6 +242,20 @@ class ScalarOperand(Remedy):
 
 
 _SPACES: Final = ("paddle.Tensor", "paddle.nn.functional")
+
+
+class ExtremesOfBooleans(Remedy):
+    """Paddle's maximum and minimum along an axis know no booleans."""
+
+    def propose(self, case: Case) -> Iterable[Edit]:
+        """Take them of integers, in the innermost call of the problem's line."""
+        if not case.find(r"bool\) of kernel `a?(max|min)`"):
+            return
+        for node in [one for one in case.draft.calls(case.problem.line) if one.args][-1:]:
+            first, text = node.args[0], case.draft.source(node.args[0])
+            yield case.draft.replace(first, f"({text}).astype('int32')")
+            end = case.draft.replace(node, "").end
+            yield Edit(end, end, ".astype('bool')")
 
 
 class ChangedInPlace(Remedy):
@@ -293,6 +311,7 @@ REMEDIES: Final[Sequence[Remedy]] = (
     SlopeOfGivenInput(),
     IdleQuery(),
     GridOfGivenImage(),
+    ExtremesOfBooleans(),
     ChangedInPlace(),
     ShapeAsKey(),
 )

@@ -45,6 +45,10 @@ CASES = {
         FORWARD.format("x.unsqueeze(0).permute(0, 2, 1)[:, torch.tensor([3, 0, 0, 2])]"),
         FORWARD.format("x.unsqueeze(0).permute(0, 2, 1)[:, paddle.to_tensor([3, 0, 0, 2])]"),
     ),
+    remedies.ExtremesOfBooleans: _alike(
+        FORWARD.format("x * torch.amax(x > 0, 1)[:, None].to(x.dtype)"),
+        FORWARD.format("x * paddle.max(x > 0, 1)[:, None].to(x.dtype)"),
+    ),
     remedies.ScalarOperand: _alike(FORWARD.format("x.div(0.5)")),
     remedies.ChangedInPlace: (
         _layered("self.layer = nn.Linear(6, 6)", "self.layer(x).exp().add(x).sin()")[0],
@@ -69,6 +73,12 @@ CASES = {
         "self.table = nn.Embedding(5, 3, padding_idx=0)", "self.table(x)", inputs=IDS
     ),
 }  # fmt: skip
+FAR = _alike(
+    "    def forward(self, x):\n        y = (x.t() * 2).t()[:, torch.tensor([3, 0])]\n"
+    "        return x[:, :2] + y\n",
+    "    def forward(self, x):\n        y = (x.t() * 2).t()[:, paddle.to_tensor([3, 0])]\n"
+    "        return x[:, :2] + y\n",
+)
 EPSILON = _layered(
     "self.norm = nn.LayerNorm(6)",
     "self.norm(x) + self.norm.eps",

@@ -483,6 +483,27 @@ class Net(nn.Module):
         _X((6, 4)),
         "stride_over(y, (2, 2, 2, half), (rows, step, step, y.contiguous().stride(-1)))",
     ),
+    "a parameter of norms that Paddle names otherwise": (
+        '''
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        plain, scaled = nn.InstanceNorm1d(4), nn.InstanceNorm1d(4, affine=True)
+        self.layers = nn.Sequential(nn.BatchNorm1d(4), plain, scaled, nn.GroupNorm(2, 4))
+        for layer in self.layers:
+            if layer.weight is not None:
+                nn.init.constant_(layer.weight, 2)
+
+    @torch.no_grad
+    def double(self, x):
+        return x * 2
+
+    def forward(self, x):
+        return self.layers(x) + self.double(x)
+''',
+        _X((3, 4, 5)),
+        "(layer.scale if isinstance(layer, nn.InstanceNorm1D) else layer.weight) is not None",
+    ),
     "several results that are read by their names": (
         _LINEAR + '''
         y, most = self.layer(x), x[:, :2]

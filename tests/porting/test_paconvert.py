@@ -97,6 +97,7 @@ def test_a_converter_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
         ("@torch.jit.unused\n@torch.no_grad()\ndef f(x): return torch.jit.script(x)",
          "@torch.no_grad()\ndef f(x): return x"),
         ("rows = torch.jit.annotate(list[Tensor], [])", "rows = []"),
+        ("@torch.no_grad\ndef f(x): return x", "@torch.no_grad()\ndef f(x): return x"),
         ("y = exp(x)", "y = torch.exp(x)"),
     ],
 )  # fmt: skip

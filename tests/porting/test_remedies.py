@@ -7,7 +7,7 @@ from reprod_align.porting import remedies
 from reprod_align.porting.attempt import Problem
 from reprod_align.porting.loop import Case
 from reprod_align.porting.remedies import REMEDIES
-from tests.porting.cases import CASES, EPSILON, INPLACE
+from tests.porting.cases import CASES, EPSILON, FAR, INPLACE
 from tests.porting.drafts import mended, names_of
 
 import pytest
@@ -25,6 +25,11 @@ def test_a_draft_is_mended_by_its_remedy_alone(remedy: type, tmp_path: Path) -> 
 def test_numbers_given_to_methods_that_change_their_tensor(tmp_path: Path) -> None:
     course = mended(tmp_path, *INPLACE)
     assert course.outcome.passed and set(names_of(course)) == {"ScalarOperand"}
+
+
+def test_an_index_whose_sizes_fail_at_another_line(tmp_path: Path) -> None:
+    course = mended(tmp_path, *FAR)
+    assert course.outcome.passed and names_of(course) == ["IndexTransposed"]
 
 
 def test_a_private_setting_that_has_another_name_too(tmp_path: Path) -> None:

@@ -189,6 +189,7 @@ _COMPUTED: Final = {
     ("paddle.nn.Linear", "in_features"): "self.weight.shape[0]",
     ("paddle.nn.Linear", "out_features"): "self.weight.shape[1]",
     ("paddle.nn.LayerNorm", "normalized_shape"): "tuple(self._normalized_shape)",
+    **{(f"paddle.nn.InstanceNorm{n}D", "weight"): "self.scale" for n in (1, 2, 3)},
     **{
         (f"paddle.nn.{kind}", "momentum"): "(1 - self._momentum)"
         for kind in (

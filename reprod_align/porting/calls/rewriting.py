@@ -16,6 +16,8 @@ _MEANINGLESS: Final = (
     "torch.cuda.manual_seed",
 )  # fmt: skip
 """what means nothing to Paddle: as a statement or decorator it goes, around one argument that stays"""
+_GRADIENT_MODES: Final = ("torch.no_grad", "torch.enable_grad", "torch.inference_mode")
+"""decorators that Paddle takes with their brackets alone"""
 _ANNOTATION: Final = "torch.jit.annotate"
 """the type and then the value: the value stays"""
 _ASSERTIONS: Final = ("torch._assert", "torch._assert_async", "torch._check")
@@ -107,12 +109,16 @@ class Rewriter:
     def write_definition(
         self, node: ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef
     ) -> Edits:
-        """Take decorators without meaning off."""
+        """Take decorators without meaning off, and call those that PyTorch takes as they are, too."""
         gone = [one for one in node.decorator_list if self.is_meaningless(one)]
-        if not gone:
+        bare = [one for one in node.decorator_list if self.scope.name(one) in _GRADIENT_MODES]
+        if not gone and not bare:
             return None
         kept = (part for part in ast.iter_child_nodes(node) if part not in gone)
         edits = [self.code.remove_decorator(one) for one in gone]
+        for one in bare:
+            end = self.code.replace(one, "").end
+            edits.append(Edit(end, end, "()"))
         return edits + [edit for part in kept for edit in self.edit(part)]
 
     def unwrap(self, node: ast.Call) -> Edits:

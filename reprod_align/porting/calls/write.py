@@ -257,15 +257,33 @@ class _Writer(Rewriter):
         if kinds:
             around = next(self.code.parents(node), None)
             compared = isinstance(around, ast.Compare) or self._is_compared(node)
-            texts = {self._write_setting(node.attr, kind, fact, compared) for kind in kinds}
-            target = texts.pop() if len(texts) == 1 else ""
+            target = self._join_settings(node, kinds, fact, compared)
             if fact.derived and target != "None" and self._is_own(node):
                 return None
         if isinstance(node.ctx, ast.Store):
             target = _STORED.get(target, target if target.startswith("self._") else "")
         if not target:
             return None
-        return [self.code.replace(node, target.replace("self", self.render(node.value)))]
+        return [self.code.replace(node, re.sub(r"\bself\b", self.render(node.value), target))]
+
+    def _join_settings(
+        self, node: ast.Attribute, kinds: set[str], fact: Fact, compared: bool
+    ) -> str:
+        """Return the text that reads a setting of layers of several kinds, as Paddle names it."""
+        groups = dict[str, list[str]]()
+        for kind in sorted(kinds):
+            text = self._write_setting(node.attr, kind, fact, compared)
+            groups.setdefault(text, []).append(find_target(kind))
+        joined = "" if "" in groups else groups.popitem()[0]
+        for text, targets in groups.items():
+            if text and not (isinstance(node.ctx, ast.Load) and dotted(node.value)):
+                return ""
+            if text:
+                layers = f"({', '.join(targets)})" if targets[1:] else targets[0]
+                joined = (
+                    f"{text} if isinstance(self, {layers}) else {joined or f'self.{node.attr}'}"
+                )
+        return f"({joined})" if " else " in joined else joined
 
     def _is_called(self, node: ast.AST) -> bool:
         around = next(self.code.parents(node), None)
