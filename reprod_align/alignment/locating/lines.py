@@ -195,11 +195,11 @@ class LineFinder:
         """Tell whether the line stands in a file of the model's own classes, or in a function's body."""
         if found.how not in ("value", "lacking") or found.theirs is None:
             return True
-        classes: list[SourceLine] = []
-        while path and not classes:
+        files: set[str] = set()
+        while path:
             path = parent(path)
-            classes = self._runner.port.find_classes(path)
-        return found.theirs.source.file in {place.file for place in classes}
+            files |= {place.file for place in self._runner.port.find_classes(path)}
+        return found.theirs.source.file in files
 
     def _search(self, fault: Fault, scope: CallPair) -> Difference | None:
         """Return the first difference in the code of the scope, or in the code around it."""

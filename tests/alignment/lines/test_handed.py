@@ -61,3 +61,71 @@ def test_a_table_that_the_constructor_makes_is_named_where_it_is_made(tmp_path: 
     port, changed = plant(PORT, "paddle.ones([64, 64]))", wrong, tmp_path)
     finding = judge(port).findings[0]
     assert (finding.paddle_name, finding.paddle_line) == ("second.attention", f"{port}:{changed}")
+
+
+TOWER = """from paddle import nn
+
+
+class Tower(nn.Layer):
+    def __init__(self, activation):
+        super().__init__()
+        self.block = nn.TransformerEncoderLayer(8, 2, 16, 0.0)
+        self.block.activation = activation
+
+    def forward(self, x):
+        return self.block(x)
+"""
+MODEL = """from paddle import nn
+from paddle.nn import functional as F
+from tower_of_a_library import Tower
+
+
+def gate(x):
+    return x * F.sigmoid(1.702 * x)
+
+
+class Model(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.tower, self.head = Tower(gate), nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.head(self.tower(x))
+"""
+
+
+class Block(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.self_attn = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+        self.linear1, self.linear2 = torch.nn.Linear(8, 16), torch.nn.Linear(16, 8)
+        self.norm1, self.norm2 = torch.nn.LayerNorm(8), torch.nn.LayerNorm(8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.norm1(x + self.self_attn(x, x, x, need_weights=False)[0])
+        y = self.linear1(x)
+        return self.norm2(x + self.linear2(y * torch.sigmoid(1.702 * y)))  # type: ignore[no-any-return]
+
+
+class TorchModel(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tower, self.head = Block(), torch.nn.Linear(8, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.tower(x))  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("activation", ["F.sigmoid(1.702 * x)", "1.702 * x"])
+def test_a_function_that_a_library_hands_to_a_layer(
+    activation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "tower_of_a_library.py").write_text(TOWER)
+    port = tmp_path / "model.py"
+    port.write_text(MODEL.replace("F.sigmoid(1.702 * x)", activation))
+    torch.manual_seed(0)
+    batch = np.random.default_rng(0).normal(size=(2, 5, 8)).astype("float32")
+    report = reprod_align.align(TorchModel(), load(port).Model(), (batch,))
+    places = [finding.paddle_line for finding in report.findings[:1]]
+    assert places == ([] if "F." in activation else [f"{port}:7"]), str(report)
