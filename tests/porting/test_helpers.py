@@ -504,6 +504,17 @@ class Net(nn.Module):
         _X((3, 4, 5)),
         "(layer.scale if isinstance(layer, nn.InstanceNorm1D) else layer.weight) is not None",
     ),
+    "numbers that are drawn where nothing ran": (
+        _LINEAR + '''
+        return self.layer(x)
+
+    def crop(self, least):
+        scale = float(torch.empty(1).uniform_(least, 1))
+        return int(torch.randint(0, 5, size=(1,))), scale, int(len(least))
+''',
+        _X((6, 4)),
+        ".uniform_(least, 1).item())",
+    ),
     "several results that are read by their names": (
         _LINEAR + '''
         y, most = self.layer(x), x[:, :2]

@@ -56,6 +56,8 @@ _CONTEXTS: Final = (
     "torch.nn.attention.sdpa_kernel", "torch.serialization",
 )  # fmt: skip
 """what means nothing to Paddle as a context, beside what never does"""
+_MADE: Final = tuple(f"torch.{one}" for one in ("empty", "rand", "randint", "randn", "zeros"))
+"""what makes a tensor, which is drawn as one number where it never ran, too"""
 _LISTED: Final = ("parameters", "buffers")
 """methods of a layer that return a list in Paddle, and an iterator in PyTorch"""
 _NAMED_RESULTS: Final = ("max", "min", "sort", "median", "topk")
@@ -389,9 +391,22 @@ class _Writer(Rewriter):
     def _write_number(self, callee: Callee) -> Edits:
         """Write `int(x)` of a tensor with axes and one element, which Paddle refuses."""
         node = callee.node
-        if dotted(node.func) not in ("int", "float") or "axes" not in callee.fact.kinds:
+        if dotted(node.func) not in ("int", "float") or len(node.args) != 1:
+            return None
+        if "axes" not in callee.fact.kinds and not self._is_drawn(node.args[0]):
             return None
         return [self.code.replace(node, f"{dotted(node.func)}({self.close(node.args[0])}.item())")]
+
+    def _is_drawn(self, node: ast.expr) -> bool:
+        """Tell whether an expression is a tensor that is made and drawn there: `torch.rand(1)`."""
+        while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            name = self.scope.name(node.func)
+            if name:
+                return name in _MADE
+            if not node.func.attr.endswith("_"):
+                return False
+            node = node.func.value
+        return False
 
     def _write_question(self, callee: Callee) -> Edits:
         """Write `hasattr(torch, "x")` and the like of what Paddle does not have, or calls otherwise."""
