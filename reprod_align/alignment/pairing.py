@@ -145,7 +145,7 @@ class Pairing:
         """Trained parameters that are another one's second name in PyTorch alone.
 
         Each with another name of it, and with Paddle's name of the parameter. Where Paddle ties some of
-        several names, the others are at fault; of two, the one that Paddle's model makes later: what is
+        several names, the others are at fault; of two, the one that PyTorch's model holds later: what is
         made first can't be given the other.
         """
         known: list[tuple[str, str, str, str]] = []
@@ -154,8 +154,8 @@ class Pairing:
             trained = first.is_trainable and second.is_trainable
             if trained and len(pair.torch) + len(pair.paddle) == 2:
                 known.append((first.tie, second.tie, first.name, second.name))
-        made = {name: number for number, name in enumerate(self.paddle.tensors)}
-        known.sort(key=lambda one: made[one[3]])
+        held = {name: number for number, name in enumerate(self.torch.tensors)}
+        known.sort(key=lambda one: held[one[2]])
         counts = Counter((tie, own) for tie, own, *_ in known)
         kept: dict[str, tuple[str, str]] = {}
         for tie, own, ours, _ in known:

@@ -69,7 +69,7 @@ def test_a_tie_that_paddle_lacks_is_a_finding() -> None:
     ours.between, theirs.between = lambda x: ours.third(x), lambda x: theirs.third(x)
     with at_work(ours, theirs) as (runner, findings):
         add_split_ties(runner.pairing, findings)
-    assert len(messages(findings)) == 1 and "tied to third.weight" in messages(findings)[0]
+    assert len(messages(findings)) == 1 and "tied to second.weight" in messages(findings)[0]
     assert runner.pairing.untied == {"second.weight", "third.weight"}
 
 

@@ -48,8 +48,8 @@ def test_a_parameter_that_only_torch_ties() -> None:
     tied = replace(pairing, torch=replace(pairing.torch, tensors=tensors))
     assert tied.split_ties == [("second.bias", "first.bias", "second.bias")]
     assert tied.untied == {"first.bias", "second.bias"}
-    held = dict(reversed(pairing.paddle.tensors.items()))  # made in the other order
-    turned = replace(tied, paddle=replace(pairing.paddle, tensors=held))
+    held = dict(reversed(tensors.items()))  # made in the other order
+    turned = replace(tied, torch=replace(pairing.torch, tensors=held))
     assert turned.split_ties == [("first.bias", "second.bias", "first.bias")]
 
 
