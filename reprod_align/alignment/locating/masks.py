@@ -125,11 +125,19 @@ def lacks_constant(calls: CallPair, run: PinnedRun) -> bool:
 
     Positions that count from 0 do not matter: a module knows its size.
     """
-    ours, theirs = (
-        [leaf for leaf in constants_of(call).values() if not _counts_from_zero(leaf.array)]
-        for call in (calls.ours, calls.theirs)
-    )
-    return len(ours) > len(theirs)
+    ours, theirs = map(_count_telling, (calls.ours, calls.theirs))
+    return ours > theirs
+
+
+def _has_further(calls: CallPair, run: PinnedRun) -> bool:
+    """Tell whether the port's call was given more masks and indices than the reference's."""
+    ours, theirs = map(_count_telling, (calls.ours, calls.theirs))
+    return theirs > ours
+
+
+def _count_telling(call: Call) -> int:
+    """Return how many masks and indices a call was given, but for positions that count from 0."""
+    return sum(not _counts_from_zero(leaf.array) for leaf in constants_of(call).values())
 
 
 _WHICH: Final[tuple[Which, ...]] = ("inputs", "outputs")
@@ -194,6 +202,9 @@ def blame_giver(fault: Fault, run: PinnedRun) -> Fault:
             _blame_first_without(_hide_otherwise, replace(fault, kind="mask"), calls, run, words)
             or fault
         )
+    if fault.kind == "mask" and _is_given_wrong(fault, calls, run):
+        words = "the mask or index it hands to {} is none that PyTorch's makes itself"
+        return _blame_first_without(_has_further, fault, calls, run, words) or fault
     if lacks_constant(calls, run) and _may_be_lacking(fault, calls, run):
         words = "it has a mask or index that it does not hand to {}"
         return _blame_first_without(lacks_constant, fault, calls, run, words) or fault
@@ -276,6 +287,19 @@ def _may_be_lacking(fault: Fault, calls: CallPair, run: PinnedRun) -> bool:
         return any(array.size < 2 or array.min() < array.max() for array in lacking)
     masks = [mask for mask in lacking if len(np.unique(mask)) == 2 or (mask <= -HIDDEN).any()]
     return any(may_explain(mask, fault.expected, fault.actual) for mask in masks)
+
+
+def _is_given_wrong(fault: Fault, calls: CallPair, run: PinnedRun) -> bool:
+    """Tell whether the port's call alone was given a mask, and that is not the one which it should use.
+
+    One that hides what is due was used otherwise in the module itself.
+    """
+    unpaired, further = _list_unpaired(calls, run)
+    due = fault.expected
+    if unpaired or due is None or not _has_further(calls, run):
+        return False
+    given = [mask for mask in further if mask.size == due.size]
+    return bool(given) and not any(hide_same_places(due, mask) for mask in given)
 
 
 def _counts_from_zero(array: Array) -> bool:

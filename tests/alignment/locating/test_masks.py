@@ -164,6 +164,67 @@ def test_positions_that_count_from_zero_are_not_missed(monkeypatch: pytest.Monke
     assert ".astype(x.dtype)) * 6` in Paddle" in first.message, first
 
 
+class TorchInner(torch.nn.Module):
+    """Makes the mask of its examples' ends itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = TorchAttention()
+
+    def forward(self, x: Any) -> Any:
+        shown = (x[..., :1] < 0.5).to(x.dtype).transpose(1, 2)
+        return self.attention(x, (1 - shown) * -1e4)
+
+
+class TorchOuter(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = TorchInner()
+
+    def forward(self, x: Any) -> Any:
+        return self.inner(x)
+
+
+class PaddleMixing(paddle.nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.o = paddle.nn.Linear(6, 6), paddle.nn.Linear(6, 6)
+
+    def forward(self, x: Any, mask: Any) -> Any:
+        scores = self.q(x) @ x.transpose([0, 2, 1]) + mask
+        return self.o(paddle.nn.functional.softmax(scores, -1) @ x)
+
+
+class PaddleInner(paddle.nn.Layer):
+    """Is given which places count."""
+
+    def __init__(self, used: float) -> None:
+        super().__init__()
+        self.attention, self.used = PaddleMixing(), used
+
+    def forward(self, x: Any, shown: Any) -> Any:
+        return self.attention(x, (1 - shown.astype(x.dtype)) * self.used)
+
+
+class PaddleOuter(paddle.nn.Layer):
+    def __init__(self, most: float = 0.5, used: float = -1e4) -> None:
+        super().__init__()
+        self.inner, self.most = PaddleInner(used), most
+
+    def forward(self, x: Any) -> Any:
+        return self.inner(x, (x[:, :, 0] < self.most).astype("int64").unsqueeze(1))
+
+
+@pytest.mark.parametrize(
+    ("options", "place"), [({}, None), ({"most": -0.1}, ""), ({"used": 1e4}, "inner")]
+)
+def test_a_mask_that_only_paddle_hands_on(options: dict[str, Any], place: str | None) -> None:
+    report = align(TorchOuter(), PaddleOuter(**options), (BATCH,))
+    assert [one.torch_name for one in report.findings[:1]] == ([] if place is None else [place]), (
+        report
+    )
+
+
 def test_what_a_mask_hides_nothing_of_must_agree() -> None:
     expected = np.broadcast_to(X[:, None], (4, 3, 3))
     inside, outside = expected.copy(), expected.copy()
