@@ -39,6 +39,11 @@ def test_verdicts_and_stages_have_a_chinese_word(word: str) -> None:
             "其输入一致而输出不一致；其输出：在 (0, 1) 处期望 1，得到 2",
         ),
         (
+            "the mask or index it hands to text is not the one that PyTorch makes there",
+            "它交给 text 的掩码或索引与 PyTorch 在那里自己产生的不同",
+        ),
+        ("it has a mask or index that it does not hand to a.b", "它有掩码或索引，却没有交给 a.b"),
+        (
             "eps: PyTorch 1e-12, Paddle 1e-05; set epsilon=1e-12 in Paddle",
             "eps：PyTorch 1e-12，Paddle 1e-05；请在 Paddle 中设置 epsilon=1e-12",
         ),

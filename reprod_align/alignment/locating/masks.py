@@ -203,7 +203,7 @@ def blame_giver(fault: Fault, run: PinnedRun) -> Fault:
             or fault
         )
     if fault.kind == "mask" and _is_given_wrong(fault, calls, run):
-        words = "the mask or index it hands to {} is none that PyTorch's makes itself"
+        words = f"the mask or index it hands to {{}} is not the one that {REFERENCE} makes there"
         return _blame_first_without(_has_further, fault, calls, run, words) or fault
     if lacks_constant(calls, run) and _may_be_lacking(fault, calls, run):
         words = "it has a mask or index that it does not hand to {}"
