@@ -241,9 +241,6 @@ class ScalarOperand(Remedy):
                     yield case.draft.replace(node, f"(({left}) {self._OPERATORS[name]} ({right}))")
 
 
-_SPACES: Final = ("paddle.Tensor", "paddle.nn.functional")
-
-
 class ExtremesOfBooleans(Remedy):
     """Paddle's maximum and minimum along an axis know no booleans."""
 
@@ -256,6 +253,9 @@ class ExtremesOfBooleans(Remedy):
             yield case.draft.replace(first, f"({text}).astype('int32')")
             end = case.draft.replace(node, "").end
             yield Edit(end, end, ".astype('bool')")
+
+
+_SPACES: Final = ("paddle.Tensor", "paddle.nn.functional")
 
 
 class ChangedInPlace(Remedy):

@@ -240,9 +240,8 @@ def _count_before_padding(array: Array) -> Array | None:
         is_padding = array == number
         count: Array = array.shape[1] - is_padding.sum(1)
         ends = (is_padding == (np.arange(array.shape[1]) >= count[:, None])).all()
-        is_plain = (
-            number <= 0 or count.min() < array.shape[1] - 1
-        )  # one last number may be like no other
+        # a single last number above 0 may be a value that stands nowhere else
+        is_plain = number <= 0 or count.min() < array.shape[1] - 1
         if ends and is_plain and 0 < count.min() < count.max():
             return count
     return None

@@ -27,7 +27,7 @@ from reprod_align.alignment.locating.fault import Fault, compare, rounding_of
 from reprod_align.alignment.locating.pinning import run_again
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.blocks import Array
-from reprod_align.base.text import parent
+from reprod_align.base.text import ancestors
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.source import Operation, SourceLine, Wanted, find_consumer
 from reprod_align.model.source.parsing import find_decision
@@ -195,10 +195,8 @@ class LineFinder:
         """Tell whether the line stands in a file of the model's own classes, or in a function's body."""
         if found.how not in ("value", "lacking") or found.theirs is None:
             return True
-        files: set[str] = set()
-        while path:
-            path = parent(path)
-            files |= {place.file for place in self._runner.port.find_classes(path)}
+        port = self._runner.port
+        files = {place.file for above in ancestors(path) for place in port.find_classes(above)}
         return found.theirs.source.file in files
 
     def _search(self, fault: Fault, scope: CallPair) -> Difference | None:

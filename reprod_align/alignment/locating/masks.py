@@ -125,14 +125,12 @@ def lacks_constant(calls: CallPair, run: PinnedRun) -> bool:
 
     Positions that count from 0 do not matter: a module knows its size.
     """
-    ours, theirs = map(_count_telling, (calls.ours, calls.theirs))
-    return ours > theirs
+    return _count_telling(calls.ours) > _count_telling(calls.theirs)
 
 
 def _has_further(calls: CallPair, run: PinnedRun) -> bool:
     """Tell whether the port's call was given more masks and indices than the reference's."""
-    ours, theirs = map(_count_telling, (calls.ours, calls.theirs))
-    return theirs > ours
+    return _count_telling(calls.theirs) > _count_telling(calls.ours)
 
 
 def _count_telling(call: Call) -> int:
@@ -290,9 +288,9 @@ def _may_be_lacking(fault: Fault, calls: CallPair, run: PinnedRun) -> bool:
 
 
 def _is_given_wrong(fault: Fault, calls: CallPair, run: PinnedRun) -> bool:
-    """Tell whether the port's call alone was given a mask, and that is not the one which it should use.
+    """Tell whether the port's call alone was given a mask, and every one of its size hides other places.
 
-    One that hides what is due was used otherwise in the module itself.
+    If one hides the places that are due, the module itself uses it wrongly.
     """
     unpaired, further = _list_unpaired(calls, run)
     due = fault.expected

@@ -56,8 +56,8 @@ _CONTEXTS: Final = (
     "torch.nn.attention.sdpa_kernel", "torch.serialization",
 )  # fmt: skip
 """what means nothing to Paddle as a context, beside what never does"""
-_MADE: Final = tuple(f"torch.{one}" for one in ("empty", "rand", "randint", "randn", "zeros"))
-"""what makes a tensor, which is drawn as one number where it never ran, too"""
+_FACTORIES: Final = tuple(f"torch.{one}" for one in ("empty", "rand", "randint", "randn", "zeros"))
+"""factories whose result is a tensor, known without a run"""
 _LISTED: Final = ("parameters", "buffers")
 """methods of a layer that return a list in Paddle, and an iterator in PyTorch"""
 _NAMED_RESULTS: Final = ("max", "min", "sort", "median", "topk")
@@ -276,16 +276,15 @@ class _Writer(Rewriter):
         for kind in sorted(kinds):
             text = self._write_setting(node.attr, kind, fact, compared)
             groups.setdefault(text, []).append(find_target(kind))
-        joined = "" if "" in groups else groups.popitem()[0]
-        for text, targets in groups.items():
-            if text and not (isinstance(node.ctx, ast.Load) and dotted(node.value)):
-                return ""
-            if text:
-                layers = f"({', '.join(targets)})" if targets[1:] else targets[0]
-                joined = (
-                    f"{text} if isinstance(self, {layers}) else {joined or f'self.{node.attr}'}"
-                )
-        return f"({joined})" if " else " in joined else joined
+        # the setting under its own name last: it is read of all other layers
+        *others, (joined, _) = sorted(groups.items(), key=lambda one: not one[0])
+        if others and not (isinstance(node.ctx, ast.Load) and dotted(node.value)):
+            return ""
+        for text, targets in others:
+            layers = f"({', '.join(targets)})" if targets[1:] else targets[0]
+            rest = joined or f"self.{node.attr}"
+            joined = f"({text} if isinstance(self, {layers}) else {rest})"
+        return joined
 
     def _is_called(self, node: ast.AST) -> bool:
         around = next(self.code.parents(node), None)
@@ -393,16 +392,16 @@ class _Writer(Rewriter):
         node = callee.node
         if dotted(node.func) not in ("int", "float") or len(node.args) != 1:
             return None
-        if "axes" not in callee.fact.kinds and not self._is_drawn(node.args[0]):
+        if "axes" not in callee.fact.kinds and not self._makes_tensor(node.args[0]):
             return None
         return [self.code.replace(node, f"{dotted(node.func)}({self.close(node.args[0])}.item())")]
 
-    def _is_drawn(self, node: ast.expr) -> bool:
-        """Tell whether an expression is a tensor that is made and drawn there: `torch.rand(1)`."""
+    def _makes_tensor(self, node: ast.expr) -> bool:
+        """Tell whether an expression makes a tensor: `torch.rand(1)`, `torch.empty(1).uniform_()`."""
         while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             name = self.scope.name(node.func)
             if name:
-                return name in _MADE
+                return name in _FACTORIES
             if not node.func.attr.endswith("_"):
                 return False
             node = node.func.value
