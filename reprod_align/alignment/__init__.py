@@ -8,7 +8,7 @@ What is built on the engine imports from here: a report on a pair, or the parts 
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -24,12 +24,12 @@ from reprod_align.alignment.pair_models import pair_models, share_draws
 from reprod_align.alignment.pairing import Pairing, make_pairing
 from reprod_align.alignment.runner import Runner, shake
 from reprod_align.alignment.unjudged import contradicts_itself, note_kernels, watch_lines
-from reprod_align.base import take_reference
-from reprod_align.base.text import shorten
+from reprod_align.base import PORT, REFERENCE, take_reference
+from reprod_align.base.text import ancestors, shorten
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.store import limit_memory
 from reprod_align.pair import PairSpec, make_pair, with_arguments_of
-from reprod_align.report import ONLY_FLOAT32, Report
+from reprod_align.report import INSIDE_FLOAT32, ONLY_FLOAT32, Report
 
 __all__ = [
     "Batch",
@@ -170,22 +170,53 @@ def _without_float32(pair: PairSpec, mixed: Report) -> Report:
         return wide
     wide.remarks += [text for text in mixed.remarks if text not in wide.remarks]
     wide.not_judged += [one for one in mixed.not_judged if one not in wide.not_judged]
-    wide.imprecise = mixed.imprecise | wide.imprecise
-    found = (place for one in mixed.findings for place in (one.place, *one.places))
+    found = [place for one in mixed.findings for place in (one.place, *one.places)]
+    if wide.verdict == "faithful":
+        found += mixed.imprecise
+    else:
+        wide.imprecise = mixed.imprecise | wide.imprecise
     wide.rounded = list(dict.fromkeys(found))
-    wide.verdict = "agrees to float32"
     return wide
 
 
 def judge_widened(pair: PairSpec) -> Report | None:
-    """Judge a pair with float64 wherever a model asks for float32; None if either does not run so."""
+    """Judge a pair with float64 wherever a model asks for float32; None if either does not run so.
+
+    It is faithful if all agrees so and both models ask for float32 in the same modules: one that rounds
+    where the other does not differs from it in float32's precision.
+    """
     try:
         report = _judge_in(pair, "float64", throughout=True)
     except ModelFailure:
         return None
     if report.findings:
         report.remarks.insert(0, _WIDENED)
+    elif alone := _list_rounding_alone(pair, report.pairs):
+        report.verdict = "agrees to float32"
+        report.remarks += alone
     return None if report.port_raised else report
+
+
+def _list_rounding_alone(pair: PairSpec, modules: Mapping[str, str]) -> list[str]:
+    """Return a remark for each side that asks for float32 in modules whose counterparts do not.
+
+    modules: the reference's paired modules -> the port's. One without a counterpart counts as part of
+    the nearest around it that has one.
+    """
+    back = {other: name for name, other in modules.items()}
+    ours = {_find_paired(place, modules): None for place in pair.reference.rounding_modules}
+    theirs = {back.get(_find_paired(place, back), ""): None for place in pair.port.rounding_modules}
+    sides = (ours, theirs, REFERENCE, PORT), (theirs, ours, PORT, REFERENCE)
+    return [
+        f"{one} rounds to float32 where {other} does not: {shorten(alone, _NAMED)}"
+        for mine, its, one, other in sides
+        if (alone := [place or "the model" for place in mine if place not in its])
+    ]
+
+
+def _find_paired(place: str, modules: Container[str]) -> str:
+    """Return the module, or the nearest around it, that has a counterpart; "": the model."""
+    return next((name for name in (place, *ancestors(place)) if name in modules), "")
 
 
 def note_rounded(report: Report) -> None:
@@ -194,7 +225,8 @@ def note_rounded(report: Report) -> None:
         report.remarks.append(f"{ONLY_FLOAT32}{_describe_loss(report.imprecise)}")
     if report.rounded:
         named = shorten(report.rounded, _NAMED)
-        report.remarks.append(f"{ONLY_FLOAT32}the models compute in float32 in {named}; "
+        only = "" if report.verdict == "faithful" else ONLY_FLOAT32
+        report.remarks.append(f"{only}{INSIDE_FLOAT32}{named}; "
                               "with float64 in its place everything agrees")  # fmt: skip
 
 

@@ -67,6 +67,8 @@ class LocalSide:
         self.dtype: str | None = None
         self.throughout = False
         self.asked_float32 = False
+        self._rounding: dict[str, None] = {}
+        """the modules that asked for float32, in the order in which they ran"""
         self._code = UserCode(framework.PACKAGES, framework.MODELS)
         self._blame = partial(_blame, self.name, self._code)
         self._lines = LineCoverage(self._code, framework.Module)
@@ -239,6 +241,8 @@ class LocalSide:
             came = stack.enter_context(changed)
             before = self.dtype, self.throughout, self._state, self._came, self._resting
             self.dtype, self.throughout, self._state, self._came = dtype, throughout, state, came
+            if throughout:
+                self._rounding.clear()
             self._resting = {one: (tensor, came[one]) for one, tensor in resting.items()
                              if one in came}  # fmt: skip
             try:
@@ -290,21 +294,31 @@ class LocalSide:
         except MissingNameError as error:
             raise ModelFailure(self.name, "", "model", describe_error(error)) from error
 
-    def _watch_float32(self) -> AbstractContextManager[None]:
+    def _watch_float32(self, watch: Watch) -> AbstractContextManager[None]:
         if self.dtype != "float64":
             return nullcontext()
         requests: AbstractContextManager[None] = self.fw.float32_requests(
-            self._note_float32, self.throughout
+            partial(self._note_float32, watch), self.throughout
         )
         return requests
+
+    def _note_float32(self, watch: Watch, made: Any) -> None:
+        """Note a request; in float64 throughout, also the module that makes it, but not for a mask."""
+        self.asked_float32 = True
+        place = watch.inside()
+        if self.throughout and place not in self._rounding and self.fw.is_tensor(made):
+            if not _is_mask(self.fw.view(made)):
+                self._rounding[place] = None
 
     @property
     def keeps_float32(self) -> bool:
         """Whether the model asked for float32 and is given it."""
         return self.asked_float32 and not self.throughout
 
-    def _note_float32(self) -> None:
-        self.asked_float32 = True
+    @property
+    def rounding_modules(self) -> list[str]:
+        """The modules that ask for float32 by name, other than for masks."""
+        return list(self._rounding)
 
     # ------------------------------------------------------------------ running
 
@@ -342,7 +356,7 @@ class LocalSide:
             stack.enter_context(self._watch_kernels(watch))
             stack.enter_context(self._share(draws))
             read_generators = seed_generators(draws.seed)
-            stack.enter_context(self._watch_float32())
+            stack.enter_context(self._watch_float32(watch))
             stack.enter_context(watch.hear_operations())
             hooks = stack.enter_context(self.fw.note_hooks())
             scalar = None
@@ -493,6 +507,15 @@ def use_one_thread(*sides: object) -> None:
     """Let the frameworks of sides in this process compute in one thread, as a copy of it must."""
     for side in filter(None, map(find_local, sides)):
         side.fw.use_one_thread()
+
+
+def _is_mask(values: Array) -> bool:
+    """Tell whether an array holds at most two values, both of which float32 holds: nothing is rounded."""
+    if values.dtype.kind != "f" or not values.size:
+        return True
+    ends = np.array([values.min(), values.max()])
+    exact = np.array_equal(ends, ends.astype(np.float32))
+    return exact and bool(np.isin(values, ends).all())
 
 
 def _note_once(

@@ -179,6 +179,13 @@ class Side(Protocol):
     def keeps_float32(self) -> bool:
         """Whether it asked and is given float32: the work now is not in float64 throughout."""
 
+    @property
+    def rounding_modules(self) -> list[str]:
+        """The modules whose own code asks for float32 by name, other than for masks; "": the model itself.
+
+        They are seen while the side works in float64 throughout.
+        """
+
     def describe(self) -> ModelInfo:
         """Return the model's modules with their settings, and its tensors."""
 

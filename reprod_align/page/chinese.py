@@ -239,6 +239,10 @@ _PATTERNS: Final = [(re.compile(pattern), chinese) for pattern, chinese in (
      "模型要求 float32 的地方以 float64 评判"),
     (r"agrees to float32 only: the models compute in float32 in (.+); with float64 in its place everything "
      r"agrees", r"只在 float32 精度内一致：模型在 \1 中以 float32 计算，换成 float64 后全部一致"),
+    (r"the models compute in float32 in (.+); with float64 in its place everything agrees",
+     r"模型在 \1 中以 float32 计算，换成 float64 后全部一致"),
+    (r"(PyTorch|Paddle) rounds to float32 where (PyTorch|Paddle) does not: (.+)",
+     r"\1 在 \2 不舍入的地方舍入到 float32：\3"),
     (r"agrees to float32 only: the model loses precision \(relative (\S+)\)",
      r"只在 float32 精度内一致：整个模型损失了精度（相对 \1）"),
     (r"agrees to float32 only: (\S+) loses precision \(relative (\S+)\)",

@@ -40,6 +40,7 @@ _IF_GONE: Final[Mapping[str, Any]] = {
     "remarks": (),
     "asked_float32": False,
     "keeps_float32": False,
+    "rounding_modules": [],
     "saved_names": {},
     "find_classes": [],
     "read_attributes": {},

@@ -10,7 +10,7 @@ from reprod_align.errors import join_lines
 from reprod_align.porting.calls.draft import Draft
 from reprod_align.porting.loop import Attempt, Course, DraftEdit
 from reprod_align.porting.script import LoopReport
-from reprod_align.report import ONLY_FLOAT32
+from reprod_align.report import INSIDE_FLOAT32, ONLY_FLOAT32
 
 REPORT = "report.md"
 
@@ -45,11 +45,14 @@ class PortResult:
         return describe(self.course.outcome)
 
     def list_roundings(self) -> list[str]:
-        """Return why the pair agrees to float32 and not further, in sentences."""
+        """Return where the pair computes in float32, or agrees no further, in sentences."""
         report = self.course.outcome.report
         remarks = report.remarks if report is not None else []
-        found = (text.partition(ONLY_FLOAT32) for text in remarks)
-        return [reason for before, _, reason in found if reason and not before]
+        return [
+            text.removeprefix(ONLY_FLOAT32)
+            for text in remarks
+            if text.startswith((ONLY_FLOAT32, INSIDE_FLOAT32))
+        ]
 
     def summary(self) -> str:
         """Return the result in a screen of text."""
@@ -101,7 +104,7 @@ class PortResult:
         lines = [f"# The port of {self.source}", "", f"Verdict: **{self.verdict}**", ""]
         lines += [f"- Model: `{self.call}`", f"- Port: `{self.port}`"]
         lines += [f"- Draft: {self._describe_draft()}. As it came: {describe(self.course.first)}"]
-        lines += [f"- Agrees to float32 only: {reason}" for reason in self.list_roundings()]
+        lines += [f"- Float32: {reason}" for reason in self.list_roundings()]
         lines += [f"- Weights: {self.weights}"] if self.weights else []
         lines += ["- Prove it again: `reprod-align pair pair.py`"]
         lines += _write_list(

@@ -40,6 +40,7 @@ AMPLIFIES = 10.0
 DIFFERENT = "DIFFERENT"
 PORT_RUNS = "the port runs"
 ONLY_FLOAT32 = "agrees to float32 only: "
+INSIDE_FLOAT32 = "the models compute in float32 in "
 """how a remark begins that says where float32 inside is all that differs"""
 _MANY = 10_000  # times
 _ROWS = 12  # of the table of modules
@@ -167,7 +168,7 @@ class Report:
     shares: list[ModuleShare] = field(default_factory=list)
     """if the outputs differ: how each module came to differ, in calling order"""
     rounded: list[str] = field(default_factory=list)
-    """where float32 computation inside a model makes the only difference"""
+    """where both models compute in float32 inside: with float64 in its place nothing differs"""
     imprecise: dict[str, float] = field(default_factory=dict)
     """where one side computes with float32 inside, and the relative difference there"""
     not_judged: list[NotJudged] = field(default_factory=list)

@@ -193,7 +193,7 @@ class SectionWork:
     def judge(self, settled: bool, piece: str) -> Report:
         """Return the report on a piece: the one that is kept, or else it is judged, and kept.
 
-        settled: another piece agrees to float32 only, so that the whole gets no better verdict.
+        settled: another piece shows what float32 inside does: this one is judged in float64 throughout.
         """
         pieces = self.pair.pieces
         number = [one.name for one in pieces].index(piece)
@@ -211,7 +211,7 @@ class SectionWork:
 def judge_pieces(work: SectionWork, job: Job, run: RunTasks, apart: bool) -> list[Report]:
     """Return the reports on the pieces, in their order; apart: workers make them.
 
-    A piece that agrees to float32 spares those that are judged after it a second judgement. Where the
+    A piece that shows float32 inside spares those that are judged after it a second judgement. Where the
     models ask for float32, two pieces are judged at a time until one does, and then all others at once.
     Raises ModelFailure if a model fails.
     """
@@ -225,7 +225,7 @@ def judge_pieces(work: SectionWork, job: Job, run: RunTasks, apart: bool) -> lis
         pass
     names, reports = [piece.name for piece in work.pair.pieces], dict[str, Report]()
     while len(reports) < len(names):
-        settled = any(one.verdict == "agrees to float32" for one in reports.values())
+        settled = any(one.rounded or one.verdict == "agrees to float32" for one in reports.values())
         left = [name for name in names if name not in reports]
         chosen = left if settled or not asked else left[:2]
         for name, report in run(partial(judge, settled), chosen):
@@ -292,8 +292,8 @@ def judge_piece(
 ) -> Report:
     """Judge the pair with the sections of one piece real.
 
-    widened: an earlier piece agrees to float32 only, so that the whole gets no better verdict: this one
-    is judged once, with float64 in place of float32, where what float32 can't explain shows.
+    widened: an earlier piece shows what float32 inside does: this one is judged once, with float64 in
+    place of float32, where what float32 can't explain shows.
     """
     real = {section.torch for section in piece.sections}
     sides = pair.reference.side, pair.port.side

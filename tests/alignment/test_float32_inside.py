@@ -1,6 +1,7 @@
 """Models that compute in float32 inside: judged with float64 in its place, and named as such."""
 
 from reprod_align import align
+from reprod_align.report import INSIDE_FLOAT32
 from tests.alignment.small import PaddleNet, TorchNet, X
 
 import numpy as np
@@ -59,11 +60,44 @@ class PaddleRmsNorm(paddle.nn.Layer):
         return self.weight * soft.astype(x.dtype)
 
 
-def test_a_faithful_pair_agrees_to_float32_and_the_place_is_named() -> None:
+def test_a_pair_that_rounds_alike_is_faithful_and_the_place_is_named() -> None:
     report = align(TorchNormed(), PaddleNormed(), (ROWS,))
-    assert report.passed and report.verdict == "agrees to float32"
+    assert report.passed and report.verdict == "faithful"
     assert report.worst is not None and report.worst.relative < 1e-12
-    assert any("agrees to float32 only" in text and "norm" in text for text in report.remarks)
+    assert report.rounded == ["norm"] and not report.imprecise
+    assert any(text.startswith(INSIDE_FLOAT32) and "norm" in text for text in report.remarks)
+
+
+@pytest.mark.parametrize("where", ["forward", "norm"])
+def test_a_port_that_rounds_where_pytorch_does_not_agrees_to_float32_only(where) -> None:
+    class PaddleTwice(PaddleNormed):
+        def forward(self, x):
+            return super().forward(x.astype("float32").astype(x.dtype))
+
+    class TorchOnce(TorchNormed):
+        def forward(self, x):
+            return self.last(torch.softmax(self.norm.weight * self.first(x), -1))
+
+    class PaddleOnce(PaddleNormed):
+        def forward(self, x):
+            made = paddle.nn.functional.softmax(self.norm.weight * self.first(x), -1, "float32")
+            return self.last(made.astype(x.dtype))
+
+    twice = where == "norm"
+    models = (TorchNormed(), PaddleTwice()) if twice else (TorchOnce(), PaddleOnce())
+    report = align(*models, (ROWS / 3,))
+    assert report.verdict == "agrees to float32", str(report)
+    assert "Paddle rounds to float32 where PyTorch does not: the model" in report.remarks
+
+
+def test_a_mask_in_float32_rounds_nothing() -> None:
+    class PaddleMasked(PaddleNormed):
+        def forward(self, x):
+            mask = (x[:, :1] > -100).astype("float32")
+            return super().forward(x * mask.astype(x.dtype))
+
+    report = align(TorchNormed(), PaddleMasked(), (ROWS,))
+    assert report.verdict == "faithful", str(report)
 
 
 @pytest.mark.parametrize("eps", [1.1e-6, 1e-5])

@@ -71,7 +71,7 @@ def test_a_port_that_agrees_to_float32_only_says_why(
     assert result.passed and result.verdict == "agrees to float32"
     (reason,) = json.loads(result.to_json())["float32"]
     assert f"  float32   {reason}\n" in result.summary()
-    assert f"- Agrees to float32 only: {reason}\n" in result.to_markdown()
+    assert f"- Float32: {reason}\n" in result.to_markdown()
 
 
 def test_inputs_by_name_come_back(source: Source, tmp_path: Path) -> None:

@@ -153,8 +153,8 @@ _EXACT = "one_hot"
 
 
 @contextmanager
-def float32_requests(note: Callable[[], None], answered: bool) -> Iterator[None]:
-    """Call `note` at each request for float32 in the block; `answered`: give float64 in its place.
+def float32_requests(note: Callable[[Any], None], answered: bool) -> Iterator[None]:
+    """Call `note` with what each request for float32 in the block makes; `answered`: float64 in its place.
 
     Seen are dtypes handed to the operators that all casts and new tensors come from, and to
     `paddle.to_tensor`, and operators that make float32 of integers and round on the way. Zeros and
@@ -179,7 +179,7 @@ def float32_requests(note: Callable[[], None], answered: bool) -> Iterator[None]
 
 
 def _see_integers(
-    function: Callable[..., Any], note: Callable[[], None], answered: bool
+    function: Callable[..., Any], note: Callable[[Any], None], answered: bool
 ) -> Callable[..., Any]:
     """Return the function as a method too, which `partial` is not."""
 
@@ -189,7 +189,7 @@ def _see_integers(
             return made
         wide = function(*map(_make_float64, args), **kwargs)
         if not np.array_equal(made.numpy(), wide.numpy(), equal_nan=True):
-            note()
+            note(wide)
         return wide if answered else made
 
     return compute
@@ -208,17 +208,19 @@ def _make_float64(value: Any) -> Any:
 
 def _see(
     function: Callable[..., Any],
-    note: Callable[[], None],
+    note: Callable[[Any], None],
     answered: bool,
     *args: Any,
     **kwargs: Any,
 ) -> Any:
     if not any(_is_float32(value) for value in (*args, *kwargs.values())):
         return function(*args, **kwargs)
-    note()
-    if not answered:
-        return function(*args, **kwargs)
-    return function(*map(_widen, args), **{name: _widen(value) for name, value in kwargs.items()})
+    if answered:
+        args = tuple(map(_widen, args))
+        kwargs = {name: _widen(value) for name, value in kwargs.items()}
+    made = function(*args, **kwargs)
+    note(made)
+    return made
 
 
 def _widen(value: Any) -> Any:

@@ -40,8 +40,8 @@ class _Mode(TorchFunctionMode):  # type: ignore[misc]
 
 
 @contextmanager
-def float32_requests(note: Callable[[], None], answered: bool) -> Iterator[None]:
-    """Call `note` at each request for float32 in the block; `answered`: give float64 in its place.
+def float32_requests(note: Callable[[Any], None], answered: bool) -> Iterator[None]:
+    """Call `note` with what each request for float32 in the block makes; `answered`: float64 in its place.
 
     Seen are dtypes handed to PyTorch's functions and tensor methods, and `Tensor.float()`.
     """
@@ -50,7 +50,7 @@ def float32_requests(note: Callable[[], None], answered: bool) -> Iterator[None]
 
 
 class _FunctionListener(TorchFunctionMode):  # type: ignore[misc]
-    def __init__(self, note: Callable[[], None], answered: bool) -> None:
+    def __init__(self, note: Callable[[Any], None], answered: bool) -> None:
         super().__init__()
         self._note, self._answered = note, answered
 
@@ -61,13 +61,13 @@ class _FunctionListener(TorchFunctionMode):  # type: ignore[misc]
         narrow = function is torch.Tensor.float
         if not narrow and not any(value is torch.float32 for value in (*args, *given.values())):
             return function(*args, **given)
-        self._note()
-        if not self._answered:
-            return function(*args, **given)
-        function = torch.Tensor.double if narrow else function
-        return function(
-            *map(_widen, args), **{name: _widen(value) for name, value in given.items()}
-        )
+        if self._answered:
+            function = torch.Tensor.double if narrow else function
+            args = tuple(map(_widen, args))
+            given = {name: _widen(value) for name, value in given.items()}
+        made = function(*args, **given)
+        self._note(made)
+        return made
 
 
 def _widen(value: Any) -> Any:
