@@ -23,6 +23,7 @@ from reprod_align.alignment.noise import Noise
 from reprod_align.alignment.pair_models import pair_models, share_draws
 from reprod_align.alignment.pairing import Pairing, make_pairing
 from reprod_align.alignment.runner import Runner, shake
+from reprod_align.alignment.tables import describe_tables, lent_tables
 from reprod_align.alignment.unjudged import contradicts_itself, note_kernels, watch_lines
 from reprod_align.base import PORT, REFERENCE, take_reference
 from reprod_align.base.text import ancestors, shorten
@@ -83,7 +84,9 @@ def compare_pair(pair: PairSpec) -> Report:
         stack.enter_context(take_reference(pair.framework))
         stack.enter_context(limit_memory(pair.memory))
         note_idle = stack.enter_context(watch_lines(pair.reference, pair.port))
+        lent = stack.enter_context(lent_tables(pair.reference, pair.port))
         report = judge_beyond_kernels(pair, judge_in_float64(pair))
+        report.remarks += [describe_tables(lent)] if lent else []
         note_idle(report)
     note_rounded(report)
     if pair.framework == "paddle":

@@ -146,6 +146,26 @@ class LocalSide:
             if held.name in values:
                 self.fw.set_values(held.tensor, values[held.name])
 
+    def read_tables(self) -> dict[str, Array]:
+        """Return a copy of the float tensors that the modules hold beside their parameters, by name."""
+        return {name: self.fw.array(tensor) for name, tensor in self._list_tables()}
+
+    def set_tables(self, values: Mapping[str, Array]) -> None:
+        """Give tensors that `read_tables` names these values, in their own dtype."""
+        for name, tensor in self._list_tables():
+            if name in values:
+                self.fw.set_values(tensor, values[name])
+
+    def _list_tables(self) -> Iterator[tuple[str, Any]]:
+        parameters = {id(tensor) for _, tensor in self.parameters()}
+        for path, module in self.fw.modules(self.model):
+            _, buffers, _ = self.fw.contents(module)
+            for name, value in {**vars(module), **buffers}.items():
+                if not self.fw.is_tensor(value) or id(value) in parameters:
+                    continue
+                if _is_table(self.fw, value):
+                    yield f"{path}.{name}".lstrip("."), value
+
     def parameters(self) -> Iterator[tuple[str, Any]]:
         """Yield every parameter once, with its name."""
         return self._held.parameters()
@@ -516,6 +536,14 @@ def _is_mask(values: Array) -> bool:
     ends = np.array([values.min(), values.max()])
     exact = np.array_equal(ends, ends.astype(np.float32))
     return exact and bool(np.isin(values, ends).all())
+
+
+def _is_table(framework: ModuleType, tensor: Any) -> bool:
+    """Tell whether a tensor holds several floats of its own, which may be written and have no gradient."""
+    if not framework.has_values(tensor) or framework.carries_gradient(tensor):
+        return False
+    held = framework.view(tensor)
+    return held.dtype.kind == "f" and held.size > 1 and 0 not in held.strides
 
 
 def _note_once(

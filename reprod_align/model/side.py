@@ -207,6 +207,12 @@ class Side(Protocol):
     def set_buffers(self, values: Mapping[str, Array]) -> None:
         """Give the named buffers these values; all else that the model keeps of its calls stays."""
 
+    def read_tables(self) -> Mapping[str, Array]:
+        """Return the float tensors that the modules hold beside their parameters, by name."""
+
+    def set_tables(self, values: Mapping[str, Array]) -> None:
+        """Give tensors that `read_tables` names these values, in their own dtype."""
+
     def rest(self) -> None:
         """Let go of large parameters' copies in the dtype of work until this side is asked again.
 

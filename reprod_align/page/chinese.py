@@ -239,6 +239,8 @@ _PATTERNS: Final = [(re.compile(pattern), chinese) for pattern, chinese in (
      "模型要求 float32 的地方以 float64 评判"),
     (r"agrees to float32 only: the models compute in float32 in (.+); with float64 in its place everything "
      r"agrees", r"只在 float32 精度内一致：模型在 \1 中以 float32 计算，换成 float64 后全部一致"),
+    (r"(\d+) tables? that float32 rounds in each framework's own way holds? (PyTorch|Paddle)'s numbers: (.+)",
+     r"\1 张表在两个框架里的 float32 舍入不同，采用 \2 的数值：\3"),
     (r"the models compute in float32 in (.+); with float64 in its place everything agrees",
      r"模型在 \1 中以 float32 计算，换成 float64 后全部一致"),
     (r"(PyTorch|Paddle) rounds to float32 where (PyTorch|Paddle) does not: (.+)",

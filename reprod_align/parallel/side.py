@@ -40,6 +40,8 @@ _IF_GONE: Final[Mapping[str, Any]] = {
     "remarks": (),
     "asked_float32": False,
     "keeps_float32": False,
+    "read_tables": {},
+    "set_tables": None,
     "rounding_modules": [],
     "saved_names": {},
     "find_classes": [],
