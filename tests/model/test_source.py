@@ -186,7 +186,7 @@ def test_a_value_is_followed_back_through_its_names(tmp_path: Path) -> None:
     file = str(tmp_path / "net.py")
     Path(file).write_text(CONSTRUCTOR)
     inside = SourceLine(file, 18, "self.act(y)")
-    assert find_returned(inside) == [(20, "hidden")] and list_targets(inside) == {"z"}
+    assert find_returned(inside) == [(20, "hidden")] and list_targets(inside) == ["z"]
     assert [one.line for one in follow_renamings(file, 20, "hidden")] == [19]
     assert [one.line for one in follow_renamings(file, 18, "y")] == [17]
     assert {*list_names(inside)} == {"self", "y"}

@@ -128,11 +128,16 @@ def _find_passing(
     lines = [find_assignment(place.file, place.line, name) for name in held]
     first = after - (used.name == RETURN and bool(used.called))  # such as `return Output(x=x)`
     named = next((line for line in lines if line is not None and line.line > first), None)
-    due = set() if found.ours is None else list_targets(found.ours.source)
+    due = set() if found.ours is None else {*list_targets(found.ours.source)}
     for one in renamings if named is not None else ():
-        if due & list_targets(one) and one.line > first:
+        if not due.isdisjoint(list_targets(one)) and one.line > first:
             return one
-    if made is not None and inside and not renamings and {*held} & list_targets(made.source):
+    if (
+        made is not None
+        and inside
+        and not renamings
+        and {*held}.intersection(list_targets(made.source))
+    ):
         return made.source  # another assignment between did not run
     if named is None and not inside and used.callers and is_parameter(place, held):
         return find_single_renaming(used.callers[0], place, held) or used.callers[0]

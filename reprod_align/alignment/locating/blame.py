@@ -439,4 +439,5 @@ def _find_own_lines(
     fault = Fault("forward", calls.paths, found, "its output", calls.theirs.finished, calls, True,
                   expected, actual)  # fmt: skip
     experiment = Experiment(runner, done.training, run)
-    return LineFinder(runner, done.training, run, [fault], experiment).find(fault)
+    finder = LineFinder(runner, done.training, run, [fault], experiment)
+    return finder.find_unpacking(fault, pair.expected) or finder.find(fault)

@@ -30,7 +30,7 @@ from reprod_align.base.blocks import Array
 from reprod_align.base.text import ancestors
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.source import Operation, SourceLine, Wanted, find_consumer
-from reprod_align.model.source.parsing import find_decision
+from reprod_align.model.source.parsing import find_decision, list_targets
 from reprod_align.model.trace import Call, Trace
 from reprod_align.randomness import CallKey
 
@@ -101,6 +101,37 @@ class LineFinder:
         condition = find_decision(lines.paddle) if known and lines.paddle is not None else ""
         decided = f"`{condition}` decides it" if condition else ""
         return replace(lines, words=". ".join(filter(None, [lines.words, decided])))
+
+    def find_unpacking(self, fault: Fault, name: str) -> Lines | None:
+        """Return where both sides unpack what a call returns, where the port gives `name` another part.
+
+        name: of the reference's output. None: the port gives each part its name, or unpacks nothing.
+        """
+        if fault.expected is None or fault.actual is None:
+            return None
+        due, held = (
+            KnownValues([part], _RELATIVE[self._runner.dtype])
+            for part in (fault.expected, fault.actual)
+        )
+        ours, theirs = (
+            next(
+                (
+                    one
+                    for one in trace.operations
+                    if len(one.outputs) > 1 and any(map(due.knows, one.outputs))
+                ),
+                None,
+            )
+            for trace in self._traces
+        )
+        given = (
+            {}
+            if theirs is None
+            else dict(zip(list_targets(theirs.source), theirs.outputs, strict=False))
+        )
+        if theirs is None or name not in given or not held.knows(given[name]):
+            return None
+        return Lines(None if ours is None else ours.source, theirs.source)
 
     def find_met(self, port: Runner | None = None) -> frozenset[int]:
         """Return which of PyTorch's calls in the code at fault give values that the port's calls give too.

@@ -383,15 +383,15 @@ def list_names(source: SourceLine) -> list[str]:
     return [node.id for node in nodes if isinstance(node, ast.Name)]
 
 
-def list_targets(source: SourceLine) -> set[str]:
-    """Return the names that the statement around an expression gives a value."""
+def list_targets(source: SourceLine) -> list[str]:
+    """Return the names that the statement around an expression gives a value, in their order."""
     function = find_innermost(source.file, source.line, FUNCTIONS)
-    return {
+    return [
         ast.unparse(part)
         for node in (_find_nodes(function, _ASSIGNMENTS) if function is not None else ())
         if node.lineno <= source.line <= (node.end_lineno or 0)
         for part in _find_targets(node)
-    }
+    ]
 
 
 def _parse_expression(source: SourceLine) -> ast.AST | None:
