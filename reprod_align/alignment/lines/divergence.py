@@ -112,13 +112,16 @@ class _Search:
         self._made = KnownValues((made for one in calls for made in one.outputs), relative)
         self._given = KnownValues((made for one in children for made in one.outputs), relative)
         self._seen: set[int] = set()
+        self._is_bare = False
+        """whether what is explained is one number throughout: one that is the same tells nothing of it"""
         self._foreign: dict[int, bool] = {}
         self._taken: dict[Operation, KnownValues] = {}
 
     def explain(
         self, wrong: Array, expected: Sequence[Array], consumers: Consumers
     ) -> Difference | None:
-        if self._known.find_equal(wrong):
+        self._is_bare = _is_one_number(wrong)
+        if not self._is_bare and self._known.find_equal(wrong):
             return self._explain_other_value(wrong, expected, consumers)
         maker = self._find_maker(wrong, len(self._theirs))
         if maker is None:
@@ -241,6 +244,8 @@ class _Search:
             yield from self._list_starts(maker)
 
     def _is_known(self, value: Array) -> bool:
+        if self._is_bare and _is_one_number(value):
+            return False
         return self._known.knows(value) or bool(self._taken_in.find_equal(value))
 
     def _is_foreign(self, at: int) -> bool:
@@ -585,3 +590,8 @@ def tell_the_same(found: Places, due: Places) -> bool:
         return True  # of another shape: nothing is known
     either = not (found.are_hidden and due.are_hidden)
     return bool((ours == theirs).all() or (either and (ours != theirs).all()))
+
+
+def _is_one_number(array: Array) -> bool:
+    """Tell whether an array holds the same number several times, and nothing else."""
+    return array.size > 1 and bool(array.min() == array.max())
