@@ -322,12 +322,13 @@ class LocalSide:
         )
         return requests
 
-    def _note_float32(self, watch: Watch, made: Any) -> None:
+    def _note_float32(self, watch: Watch, *values: Any) -> None:
         """Note a request; in float64 throughout, also the module that makes it, but not for a mask."""
         self.asked_float32 = True
         place = watch.inside()
-        if self.throughout and place not in self._rounding and self.fw.is_tensor(made):
-            if not _is_mask(self.fw.view(made)):
+        if self.throughout and place not in self._rounding:
+            tensors = filter(self.fw.is_tensor, values)
+            if not all(_is_mask(self.fw.view(tensor)) for tensor in tensors):
                 self._rounding[place] = None
 
     @property
@@ -530,12 +531,12 @@ def use_one_thread(*sides: object) -> None:
 
 
 def _is_mask(values: Array) -> bool:
-    """Tell whether an array holds at most two values, both of which float32 holds: nothing is rounded."""
+    """Tell whether an array holds two whole numbers at most: float32 rounds nothing, also further on."""
     if values.dtype.kind != "f" or not values.size:
         return True
     ends = np.array([values.min(), values.max()])
-    exact = np.array_equal(ends, ends.astype(np.float32))
-    return exact and bool(np.isin(values, ends).all())
+    whole = np.array_equal(ends, np.rint(ends)) and np.array_equal(ends, ends.astype(np.float32))
+    return whole and bool(np.isin(values, ends).all())
 
 
 def _is_table(framework: ModuleType, tensor: Any) -> bool:

@@ -352,7 +352,7 @@ class TorchScript:
         try:
             torch.set_default_dtype(torch.float64)
             with (
-                TemporaryDirectory() as folder, watcher.open, float32_requests(lambda made: None, True),
+                TemporaryDirectory() as folder, watcher.open, float32_requests(lambda *tensors: None, True),
                 replace_attribute(torch.Tensor, "backward", watcher.watch_backward(backward)),
                 replace_attribute(torch.optim.Optimizer, "__init__", make_optimizer),
                 replace_attribute(DataLoader, "__init__", start_loader),
@@ -481,7 +481,7 @@ class PaddleScript:
         try:
             paddle.set_default_dtype("float64")
             with (
-                TemporaryDirectory() as folder, watcher.open, float32_requests(lambda made: None, True),
+                TemporaryDirectory() as folder, watcher.open, float32_requests(lambda *tensors: None, True),
                 replace_attribute(paddle.Tensor, "backward", watcher.watch_backward(backward)),
                 replace_attribute(paddle.io.DataLoader, "__iter__",
                                   lambda self: watcher.iterate(lambda: iter(()))),

@@ -153,8 +153,10 @@ _EXACT = "one_hot"
 
 
 @contextmanager
-def float32_requests(note: Callable[[Any], None], answered: bool) -> Iterator[None]:
-    """Call `note` with what each request for float32 in the block makes; `answered`: float64 in its place.
+def float32_requests(note: Callable[..., None], answered: bool) -> Iterator[None]:
+    """Call `note` at each request for float32 in the block; `answered`: give float64 in its place.
+
+    `note` gets what the call returns, and what it takes.
 
     Seen are dtypes handed to the operators that all casts and new tensors come from, and to
     `paddle.to_tensor`, and operators that make float32 of integers and round on the way. Zeros and
@@ -179,7 +181,7 @@ def float32_requests(note: Callable[[Any], None], answered: bool) -> Iterator[No
 
 
 def _see_integers(
-    function: Callable[..., Any], note: Callable[[Any], None], answered: bool
+    function: Callable[..., Any], note: Callable[..., None], answered: bool
 ) -> Callable[..., Any]:
     """Return the function as a method too, which `partial` is not."""
 
@@ -189,7 +191,7 @@ def _see_integers(
             return made
         wide = function(*map(_make_float64, args), **kwargs)
         if not np.array_equal(made.numpy(), wide.numpy(), equal_nan=True):
-            note(wide)
+            note(wide, *args)
         return wide if answered else made
 
     return compute
@@ -208,7 +210,7 @@ def _make_float64(value: Any) -> Any:
 
 def _see(
     function: Callable[..., Any],
-    note: Callable[[Any], None],
+    note: Callable[..., None],
     answered: bool,
     *args: Any,
     **kwargs: Any,
@@ -219,7 +221,7 @@ def _see(
         args = tuple(map(_widen, args))
         kwargs = {name: _widen(value) for name, value in kwargs.items()}
     made = function(*args, **kwargs)
-    note(made)
+    note(made, *args)
     return made
 
 

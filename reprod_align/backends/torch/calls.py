@@ -40,8 +40,10 @@ class _Mode(TorchFunctionMode):  # type: ignore[misc]
 
 
 @contextmanager
-def float32_requests(note: Callable[[Any], None], answered: bool) -> Iterator[None]:
-    """Call `note` with what each request for float32 in the block makes; `answered`: float64 in its place.
+def float32_requests(note: Callable[..., None], answered: bool) -> Iterator[None]:
+    """Call `note` at each request for float32 in the block; `answered`: give float64 in its place.
+
+    `note` gets what the call returns, and what it takes.
 
     Seen are dtypes handed to PyTorch's functions and tensor methods, and `Tensor.float()`.
     """
@@ -50,7 +52,7 @@ def float32_requests(note: Callable[[Any], None], answered: bool) -> Iterator[No
 
 
 class _FunctionListener(TorchFunctionMode):  # type: ignore[misc]
-    def __init__(self, note: Callable[[Any], None], answered: bool) -> None:
+    def __init__(self, note: Callable[..., None], answered: bool) -> None:
         super().__init__()
         self._note, self._answered = note, answered
 
@@ -66,7 +68,7 @@ class _FunctionListener(TorchFunctionMode):  # type: ignore[misc]
             args = tuple(map(_widen, args))
             given = {name: _widen(value) for name, value in given.items()}
         made = function(*args, **given)
-        self._note(made)
+        self._note(made, *args)
         return made
 
 

@@ -420,7 +420,7 @@ def _rounds(
 
     noted: list[None] = []
     values = {name: to_paddle(value) for name, value in operands.items()}
-    with _set_default_dtype(call, noted.append), paddle.no_grad():
+    with _set_default_dtype(call, lambda *tensors: noted.append(None)), paddle.no_grad():
         eval(text, {"paddle": paddle, **space, **values})
     return bool(noted)
 
@@ -500,7 +500,7 @@ def _read_made(made: Any, space: dict[str, Any], call: RecordedCall) -> Any:
 
 @contextmanager
 def _set_default_dtype(
-    call: RecordedCall, note: Callable[[Any], None] = lambda made: None
+    call: RecordedCall, note: Callable[..., None] = lambda *tensors: None
 ) -> Iterator[None]:
     """Work as PyTorch's side did: with its default dtype, and in the run with float64 for float32.
 
@@ -518,7 +518,7 @@ def _set_default_dtype(
         with ExitStack() as stack:
             if dtype == "float64" and call.widened:
                 stack.enter_context(float32_requests(note, True))
-                stack.enter_context(repeat_requests(lambda made: None, True))
+                stack.enter_context(repeat_requests(lambda *tensors: None, True))
             if isinstance(call.result, Built):
                 paddle.set_default_dtype("float64")  # in which a layer runs afterwards
             elif call.default_dtype is not None:

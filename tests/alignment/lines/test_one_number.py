@@ -1,4 +1,4 @@
-"""A mask that is one number throughout: such numbers are everywhere, so that the call that makes it is sought."""
+"""A mask that is one number throughout: such numbers are everywhere, so the call that makes it is sought."""
 
 from reprod_align import align
 
