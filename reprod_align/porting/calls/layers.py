@@ -177,7 +177,7 @@ def _is_init(call: ast.Call) -> bool:
 
 _RENAMED: Final = {
     "running_mean": "_mean", "running_var": "_variance", "eps": "_epsilon", "_modules": "_sub_layers",
-    "return_indices": "return_mask",
+    "return_indices": "return_mask", "kernel_size": "ksize",
 }  # fmt: skip
 """PyTorch's attribute -> Paddle's, where it is another word than the same one behind an underscore"""
 _IN_FULL: Final = {
@@ -258,8 +258,12 @@ def write_setting(
             return f"tuple({text})" if text and are_tuples and compared else text
     if name in _list_buffers(theirs):
         return "None"
-    texts = {
-        repr(value) if value is None or isinstance(value, bool | int | float | str) else ""
-        for value in values
-    }
+    texts = {repr(value) if _is_plain(value) else "" for value in values}
     return texts.pop() if len(texts) == 1 else ""
+
+
+def _is_plain(value: Any) -> bool:
+    """Tell whether a value can be written as it is shown."""
+    if isinstance(value, tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str)

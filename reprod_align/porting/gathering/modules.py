@@ -65,7 +65,7 @@ class Module:
     def _bound(self) -> dict[str, list[ast.stmt]]:
         found: dict[str, list[ast.stmt]] = {}
         for statement in self.code.tree.body:
-            for name in _list_bound(statement):
+            for name in _list_bound(statement) if self._find_looked_up(statement) is None else ():
                 others = [one for one in found.get(name, ()) if not _is_declaration(one)]
                 found[name] = [*others, statement]
         return found
@@ -117,6 +117,27 @@ class Module:
                         continue
                     bound = alias.asname or alias.name
                     yield Import(bound, module, alias.name)
+        yield from filter(None, map(self._find_looked_up, self.code.tree.body))
+
+    def _find_looked_up(self, statement: ast.stmt) -> Import | None:
+        """Return the import that stands for a call which looks a class of layers up in another module.
+
+        Such as `Layer = optional_import("package", name="Layer")[0]`.
+        """
+        if not isinstance(statement, ast.Assign) or self.name not in sys.modules:
+            return None
+        value = (
+            statement.value.value if isinstance(statement.value, ast.Subscript) else statement.value
+        )
+        if not isinstance(value, ast.Call) or not isinstance(statement.targets[0], ast.Name):
+            return None
+        bound = statement.targets[0].id
+        held = vars(sys.modules[self.name]).get(bound)
+        layer = sys.modules["torch"].nn.Module if "torch" in sys.modules else type(None)
+        if not isinstance(held, type) or not issubclass(held, layer) or stays(held.__module__):
+            return None
+        found = Import(bound, held.__module__, held.__name__)
+        return found if found.module != self.name and find_bound(found) is held else None
 
     def resolve(self, node: ast.ImportFrom) -> str:
         """Return the full name of the module that a statement imports from."""

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from types import BuiltinFunctionType, FrameType, FunctionType
 from typing import Any
 
@@ -14,6 +15,7 @@ from reprod_align.explain.code import dotted
 from reprod_align.porting.gathering.factories import FactoryWatch, Made
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+_INSIDE = 12  # entries of a container that are looked at: a block's settings have fewer
 
 
 @dataclass
@@ -200,6 +202,13 @@ def list_executed(work: Callable[[], object]) -> Executed:
             )
         return False
 
+    def gives(value: Any, depth: int = 3) -> bool:
+        """Tell whether a result is or holds such a value: what reads a network's settings returns classes."""
+        if depth and type(value) in (list, tuple, dict):
+            inside = value.values() if isinstance(value, dict) else value
+            return any(gives(one, depth - 1) for one in islice(inside, _INSIDE))
+        return touches(value)
+
     def note(frame: FrameType, event: str, argument: Any) -> None:
         if event not in ("call", "return"):
             return
@@ -219,7 +228,7 @@ def list_executed(work: Callable[[], object]) -> Executed:
                 ):
                     handling.add(place)
             return
-        if place not in handling and touches(argument):
+        if place not in handling and gives(argument):
             handling.add(place)
         if layer is not None and isinstance(argument, layer):
             watch.leave(frame, argument)
