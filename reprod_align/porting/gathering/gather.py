@@ -148,6 +148,9 @@ def gather(
             for error in needed:
                 work.take(error)
         made = work.finish(module)
+        if library.bring_along(work.pieces):
+            work = None
+            continue
         error = rehearse(made.text)
         if not work.take(error):
             lacking = library.list_lacking(error, work.pieces) if error else []

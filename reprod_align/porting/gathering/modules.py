@@ -230,6 +230,8 @@ class Library:
         self.executed = executed
         self._modules: dict[str, Module | None] = {}
         self._coming: dict[tuple[str, str], bool] = {}
+        self.left: set[tuple[str, str]] = set()
+        """the classes that stay imported: a module's name, and the class's there"""
         self.chosen: list[str] = []
         """the calls of factories, each with what stands in its place"""
 
@@ -272,6 +274,16 @@ class Library:
                         if self._write_class(module, one):
                             return True
         return False
+
+    def bring_along(self, taken: Iterable[tuple[str, str]]) -> bool:
+        """Take along the classes that were taken and stay imported as well; tell whether there are any.
+
+        An object of the one is none of the other: a mode's member, where a function asks for its kind.
+        """
+        both = self.left.intersection(taken)
+        self._coming.update((key, True) for key in both)
+        self.left -= both
+        return bool(both)
 
     def forget(self, executed: Executed) -> None:
         """Go on with what another run called; the factories are those of the first one."""
@@ -350,7 +362,11 @@ class Library:
         for module_name, own in ((home, name), (home, found.name), (found.module, found.name)):
             module = self.open(module_name) if module_name else None
             if module is not None and module.define(own):
-                return (module, own) if self._comes_along(module, own, held) else None
+                if self._comes_along(module, own, held):
+                    return module, own
+                if isinstance(held, type):
+                    self.left.add((module.name, own))
+                return None
         module = self.open(found.module)
         further = module.imports.get(found.name) if module else None
         return self.find_home(further) if further and further != found else None
