@@ -83,7 +83,8 @@ def measure_sizes(
         if top.low < _GAP * below.high:  # the sample did not show what is between
             groups = [*rest, _Cluster(below.low, top.high, below.count + top.count)]
             continue
-        one = _find_apart(array, top, [*rest, below], relative, spread)
+        largest = max((one.high for one in found if one.computed), default=top.high)
+        one = _find_apart(array, top, [*rest, below], largest, relative, spread)
         if one is None:
             break
         found.append(one)
@@ -157,9 +158,17 @@ def _read_sizes(array: Array) -> Iterator[Array]:
 
 
 def _find_apart(
-    array: Array, top: _Cluster, rest: Sequence[_Cluster], relative: float, spread: float
+    array: Array,
+    top: _Cluster,
+    rest: Sequence[_Cluster],
+    largest: float,
+    relative: float,
+    spread: float,
 ) -> OutlierRange | None:
-    """Return what the top group is if it stands apart from the rest."""
+    """Return what the top group is if it stands apart from the rest.
+
+    largest: of the outliers found before, or of this group: the rest may be what its rounding leaves.
+    """
     below = rest[-1].high
     if top.low >= _LEAST:
         constants, distance = _find_constants(array, top, 4 * below)
@@ -168,7 +177,7 @@ def _find_apart(
             equal = distance == 0 and top.count > 1
             return OutlierRange(top.low, top.high, 0.0 if equal else relative * spread, False)
     rare = top.count * _RARE <= sum(group.count for group in rest)
-    if rare and below > _ROUNDING * top.high:
+    if rare and below > _ROUNDING * largest:
         return OutlierRange(top.low, top.high, relative, True)
     return None
 

@@ -315,3 +315,11 @@ def test_scores_are_told_by_their_name() -> None:
     assert not is_named_scores("hidden", _SCORES_ROWS) and may_be_scores(_SCORES_ROWS)
     assert not may_be_scores(_SCORES_ROWS[0]) and not may_be_scores(_SCORES_ROWS.astype(int))
     assert not may_be_scores(_SCORES_ROWS[:, :1]) and not may_be_scores(_SCORES_ROWS[:0])
+
+
+def test_what_may_be_rounding_of_an_outlier_is_measured_by_it_however_many_lie_between() -> None:
+    """A softmax of values from 0 to -120: Paddle's gives no less than exp(-64)."""
+    sizes = np.array([[1.1, 7e-3, 2e-6, 9e-11, 4e-14, 6e-19, 2e-24, 3e-28, 5e-35, 8e-40, 2e-46]])
+    least = np.maximum(sizes, 1.6e-28)
+    assert judge(sizes, least).ok
+    assert not judge(sizes, sizes * [[1, 1, 1, 1.001, 1, 1, 1, 1, 1, 1, 1]]).ok
