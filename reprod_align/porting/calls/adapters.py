@@ -510,7 +510,7 @@ class {{name}}({{base}}):
     """A pool that averages in its input's dtype: Paddle's backward pass divides in float32."""
 
     def forward(self, x):
-        return adaptive_average(x, {axes}, self._output_size)
+        return adaptive_average(x, {axes}, self.{size})
 '''
 _AVERAGE_POOL: Final = '''
 class {{name}}({{base}}):
@@ -574,7 +574,9 @@ VARIANTS: Final = {
     "torch.nn.AvgPool1d": _AVERAGE_POOL.format(axes=1, size="kernel_size", divisor=None),
     "torch.nn.AvgPool2d": _AVERAGE_POOL.format(axes=2, size="ksize", divisor="self.divisor"),
     "torch.nn.AvgPool3d": _AVERAGE_POOL.format(axes=3, size="ksize", divisor="self.divisor"),
-    **{f"torch.nn.AdaptiveAvgPool{axes}d": _ADAPTIVE_POOL.format(axes=axes) for axes in (1, 2, 3)},
+    "torch.nn.AdaptiveAvgPool1d": _ADAPTIVE_POOL.format(axes=1, size="output_size"),
+    "torch.nn.AdaptiveAvgPool2d": _ADAPTIVE_POOL.format(axes=2, size="_output_size"),
+    "torch.nn.AdaptiveAvgPool3d": _ADAPTIVE_POOL.format(axes=3, size="_output_size"),
     "torch.nn.Hardsigmoid": '''
 class {name}({base}):
     """Hardsigmoid as PyTorch computes it: in its input's dtype."""
