@@ -1,4 +1,4 @@
-"""A file whose package gives its classes in ways of its own: from settings, by a look-up, as a mode's kind."""
+"""A file whose package gives its classes in ways of its own: by settings, a look-up, as a mode's kind."""
 
 from tests.porting.conftest import PortSource
 
