@@ -327,6 +327,7 @@ torch.where(condition, input, other) = paddle.where(condition, input, other.asty
 torch.where(condition, input, other) = paddle.where(condition, float(input), float(other))
 torch.pow(input, exponent) = paddle.pow(paddle.to_tensor(input, dtype=exponent.dtype), exponent)
 torch.pow(input, exponent) = input ** paddle.full_like(input, exponent)
+torch.pow(input, exponent) := whole_power(input, exponent)
 Tensor.clamp_min(min) = self.clip(min=min)
 Tensor.clamp_max(max) = self.clip(max=max)
 Tensor.clamp_min_(min) = self.clip_(min=min)

@@ -483,6 +483,14 @@ class Net(nn.Module):
         _X((6, 4)),
         "stride_over(y, (2, 2, 2, half), (rows, step, step, y.contiguous().stride(-1)))",
     ),
+    "powers of whole numbers beyond what a float holds": (
+        _LINEAR + '''
+        hashes = torch.tensor(1000000007) ** torch.arange(4) * torch.tensor([3, 1, 4, 2])
+        return self.layer(x) * (hashes % 30)
+''',
+        _X((6, 4)),
+        "whole_power(paddle.to_tensor(1000000007), paddle.arange(4))",
+    ),
     "a parameter of norms that Paddle names otherwise": (
         '''
 class Net(nn.Module):

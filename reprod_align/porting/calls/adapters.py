@@ -858,6 +858,15 @@ def stride_over(x, size, stride, storage_offset=0):
         index = index.unsqueeze(-1) + step * paddle.arange(count)
     return x.flatten().index_select(index.flatten()).reshape(size)
 ''',
+    "whole_power": '''
+def whole_power(x, exponent):
+    """Raise whole numbers to whole powers; Paddle's own goes through floats, and loses digits beyond 2**53."""
+    zeros = paddle.zeros_like(x * exponent)
+    base, left, made = x + zeros, exponent + zeros, 1 + zeros
+    while left.max() > 0:
+        made, base, left = paddle.where(left % 2 == 1, made * base, made), base * base, left // 2
+    return made
+''',
     "spread_over_grid": '''
 def spread_over_grid(*tensors, indexing="ij"):
     """Coordinates of a grid; Paddle's own ends the process where one of them alone needs a gradient."""
