@@ -860,7 +860,7 @@ def stride_over(x, size, stride, storage_offset=0):
 ''',
     "whole_power": '''
 def whole_power(x, exponent):
-    """Raise whole numbers to whole powers; Paddle's own goes through floats, and loses digits beyond 2**53."""
+    """Raise whole numbers to whole powers; Paddle's own loses digits beyond 2**53."""
     zeros = paddle.zeros_like(x * exponent)
     base, left, made = x + zeros, exponent + zeros, 1 + zeros
     while left.max() > 0:
