@@ -379,14 +379,20 @@ class _Search:
         return values
 
     def _find_counterpart(self, theirs: Operation) -> Operation | None:
-        """Return the reference's call that stands for the port's: it takes the same values."""
-        scores = [
-            (self._rate_counterparts(ours, theirs), -number)
-            for number, ours in enumerate(self._ours)
-        ]
-        best, number = max(scores, default=(0.0, 0))
-        ours = self._ours[-number] if best > 0 else None
-        if ours is None or (self._is_layout(theirs) and not self._is_layout(ours)):
+        """Return the reference's call that stands for the port's: it takes the same values.
+
+        Of several for which as much speaks, the first, or the one that goes on with its result: the port
+        may go on with what the first one takes.
+        """
+        scores = [self._rate_counterparts(ours, theirs) for ours in self._ours]
+        best = max(scores, default=0.0)
+        if best <= 0:
+            return None
+        ours, *others = (one for one, score in zip(self._ours, scores, strict=True) if score == best)
+        for other in others:
+            if any(map(self._list_taken(other).find_equal, ours.outputs)):
+                ours = other
+        if self._is_layout(theirs) and not self._is_layout(ours):
             return None
         taken = any(self._rate_counterparts(ours, other) > best for other in self._unknown_results)
         return None if taken else ours

@@ -64,13 +64,14 @@ def note_runs(layers: dict[int, tuple[Any, Built]]) -> Iterator[None]:
     from torch.nn.modules import module as hooks
 
     begun: dict[int, tuple[dict[str, np.ndarray[Any, Any]], Any]] = {}
+    losses = torch.nn.modules.loss._Loss  # one made in `forward` is in train mode, whatever the model is in
 
     def begin(layer: Any, arguments: Any) -> None:
         begun.pop(id(layer), None)
         _, built = layers.get(id(layer), (None, None))
         if built is None or any(one.training is layer.training for one in built.runs):
             return
-        if layer.training and not built.buffers:
+        if layer.training and not built.buffers and not isinstance(layer, losses):
             return  # dropout: its masks are another matter
         size = sum(built.sizes) + sum(one.numel() for one in arguments if hasattr(one, "numel"))
         if size <= _LARGEST:
