@@ -503,6 +503,7 @@ torch.linalg.solve_triangular(A, B, upper, left, unitriangular) = paddle.linalg.
 torch.nn.functional.cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing) := paddle.nn.functional.cross_entropy(input, target, weight=weight, reduction=reduction, soft_label=True, label_smoothing=label_smoothing)
 torch.nn.functional.cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing) := paddle.nn.functional.cross_entropy(input, target, axis=1, weight=weight, reduction=reduction, soft_label=True, label_smoothing=label_smoothing)
 torch.nn.functional.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity) = paddle.nn.functional.ctc_loss(log_probs, targets.astype("int32"), paddle.to_tensor(input_lengths, dtype="int64"), paddle.to_tensor(target_lengths, dtype="int64"), blank=blank, reduction=reduction)
+torch.nn.functional.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity) := paddle.nn.functional.ctc_loss(log_probs, lay_in_rows(targets, target_lengths).astype("int32"), input_lengths.astype("int64"), target_lengths.astype("int64"), blank=blank, reduction=reduction)
 torch.cdist(x1, x2, p) = paddle.cdist(x1, x2, p=p)
 torch.autocast(device_type, dtype, enabled) := paddle.amp.auto_cast(enable=enabled, dtype=dtype)
 torch.amp.autocast(device_type, dtype, enabled) := paddle.amp.auto_cast(enable=enabled, dtype=dtype)

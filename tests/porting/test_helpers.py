@@ -483,6 +483,27 @@ class Net(nn.Module):
         _X((6, 4)),
         "stride_over(y, (2, 2, 2, half), (rows, step, step, y.contiguous().stride(-1)))",
     ),
+    "targets of CTC in one row, and labels that do not count": (
+        '''
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = self.layer(x)
+        labels = torch.tensor([[2, 1, -100], [3, -100, -100]])
+        kept = labels >= 0
+        near = nn.functional.ctc_loss(
+            y.log_softmax(-1), labels.masked_select(kept), torch.tensor([5, 4]), kept.sum(-1),
+            blank=0, reduction="sum", zero_infinity=False,
+        )
+        loss = nn.CrossEntropyLoss(ignore_index=-100)
+        return near, loss(y[:3].transpose(1, 2).reshape(6, -1)[:, :4], labels.view(-1).repeat(1))
+''',
+        _X((5, 2, 4)),
+        "lay_in_rows(labels.masked_select(kept), ",
+    ),
     "powers of whole numbers beyond what a float holds": (
         _LINEAR + '''
         hashes = torch.tensor(1000000007) ** torch.arange(4) * torch.tensor([3, 1, 4, 2])

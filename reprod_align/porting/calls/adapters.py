@@ -858,6 +858,13 @@ def stride_over(x, size, stride, storage_offset=0):
         index = index.unsqueeze(-1) + step * paddle.arange(count)
     return x.flatten().index_select(index.flatten()).reshape(size)
 ''',
+    "lay_in_rows": '''
+def lay_in_rows(targets, lengths):
+    """Lay targets that follow each other in rows with zeros behind, as Paddle's CTC loss takes them."""
+    rows = paddle.zeros([len(lengths), int(lengths.max())], targets.dtype)
+    rows[paddle.arange(rows.shape[1]) < lengths.unsqueeze(1)] = targets
+    return rows
+''',
     "whole_power": '''
 def whole_power(x, exponent):
     """Raise whole numbers to whole powers; Paddle's own loses digits beyond 2**53."""
