@@ -388,7 +388,9 @@ class _Search:
         best = max(scores, default=0.0)
         if best <= 0:
             return None
-        ours, *others = (one for one, score in zip(self._ours, scores, strict=True) if score == best)
+        ours, *others = (
+            one for one, score in zip(self._ours, scores, strict=True) if score == best
+        )
         for other in others:
             if any(map(self._list_taken(other).find_equal, ours.outputs)):
                 ours = other

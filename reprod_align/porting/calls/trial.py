@@ -64,7 +64,7 @@ def note_runs(layers: dict[int, tuple[Any, Built]]) -> Iterator[None]:
     from torch.nn.modules import module as hooks
 
     begun: dict[int, tuple[dict[str, np.ndarray[Any, Any]], Any]] = {}
-    losses = torch.nn.modules.loss._Loss  # one made in `forward` is in train mode, whatever the model is in
+    losses = torch.nn.modules.loss._Loss  # made in `forward`, one is in train mode in any case
 
     def begin(layer: Any, arguments: Any) -> None:
         begun.pop(id(layer), None)
