@@ -170,6 +170,8 @@ class _Search:
             called or self._is_made(due, self._list_made_before(consumers[1]))
         ):
             lacking = self._list_taken(due).knows(wrong)
+            if not lacking and (parts := self._find_other_part(at, expected)) is not None:
+                return Difference("call", *parts, True, take_the_same=True)
             how: How = "lacking" if lacking else "value"
             taker = consumers[1]
             return Difference(how, due, taker, lacking, taker, made, place)
@@ -181,6 +183,22 @@ class _Search:
             consumers, place = (consumers[0], taker), _find_position(taker, wrong)
         handed = self._count_handing(wrong, consumers[1]) if made is None else 0
         return Difference("value", *consumers, True, consumers[1], made, place, handed=handed)
+
+    def _find_other_part(
+        self, at: int | None, expected: Sequence[Array]
+    ) -> tuple[Operation, Operation] | None:
+        """Return the calls of both sides that take the same, and of which each value is what was laid out.
+
+        at: the port's call that gave the wrong one. Such are the indices of two parts of one tensor.
+        """
+        ours = self._find_maker_of_ours(self._lay_back([*expected]))
+        while at is not None and self._theirs[at].inputs and self._is_layout(self._theirs[at]):
+            at = self._find_maker(self._theirs[at].inputs[0], at)
+        if ours is None or at is None or ours.child is not None:
+            return None
+        theirs = self._theirs[at]
+        alike = name_of(ours) == name_of(theirs) and self._take_the_same(ours, theirs)
+        return (ours, theirs) if alike and ours.inputs else None
 
     def _count_handing(self, value: Array, taker: Operation | None) -> int:
         """Count the functions, that of `taker` first, in which no other call uses a value rightly.
