@@ -23,16 +23,19 @@ _NAMED = 3  # tables in one remark
 @contextmanager
 def lent_tables(reference: Side, port: Side) -> Iterator[list[str]]:
     """Let the port hold the reference's tables in the block, and yield their names in the port."""
-    found = _pair_tables(reference.read_tables(), port.read_tables())
-    own = {name: value for name, (value, _) in found.items()}
-    if found:
-        port.set_tables({name: theirs for name, (_, theirs) in found.items()})
+    ours, theirs = reference.read_tables(), port.read_tables()
+    found = _pair_tables(ours, theirs)
+    if found:  # a buffer of both is loaded as weights are
+        buffers = reference.describe().tensors, port.describe().tensors
+        found = {name: other for name, other in found.items()
+                 if name not in buffers[1] or other not in buffers[0]}  # fmt: skip
+        port.set_tables({name: ours[other] for name, other in found.items()})
     try:
         yield list(found)
     finally:
         if found:
             with suppress(ReprodError):  # a process that is gone holds none
-                port.set_tables(own)
+                port.set_tables({name: theirs[name] for name in found})
 
 
 def describe_tables(names: list[str]) -> str:
@@ -42,18 +45,17 @@ def describe_tables(names: list[str]) -> str:
             f"{verb} {REFERENCE}'s numbers: {shorten(names, _NAMED)}")  # fmt: skip
 
 
-def _pair_tables(
-    ours: Mapping[str, Array], theirs: Mapping[str, Array]
-) -> dict[str, tuple[Array, Array]]:
-    """Return the port's tables that one of the reference's is but for float32 rounding, with that one."""
+def _pair_tables(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> dict[str, str]:
+    """Return the port's tables that are one of the reference's but for float32 rounding, with its name."""
     found = {}
     for name, table in theirs.items():
-        alike = [one for one in ours.values() if one.shape == table.shape]
-        if any(np.array_equal(one, table, equal_nan=True) for one in alike):
+        alike = {other: one for other, one in ours.items() if one.shape == table.shape}
+        if any(np.array_equal(one, table, equal_nan=True) for one in alike.values()):
             continue
-        near = [one for one in alike if _is_rounded(one, table)]
-        if near and all(np.array_equal(one, near[0]) for one in near):
-            found[name] = table, near[0]
+        near = {other: one for other, one in alike.items() if _is_rounded(one, table)}
+        first = next(iter(near), None)
+        if first is not None and all(np.array_equal(one, near[first]) for one in near.values()):
+            found[name] = first
     return found
 
 
