@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 
 from reprod_align.base import REFERENCE
 from reprod_align.base.blocks import Array
+from reprod_align.base.local import Allowance, judge
 from reprod_align.base.text import count, shorten
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import Side
@@ -16,7 +17,7 @@ from reprod_align.model.side import Side
 import numpy as np
 
 _UNITS = 2.0**-21
-"""of the largest number: four units in the last place of float32; sines were seen two units apart"""
+"""of a row's largest number: four units in the last place of float32; sines were seen two units apart"""
 _NAMED = 3  # tables in one remark
 
 
@@ -60,7 +61,5 @@ def _pair_tables(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> dict
 
 
 def _is_rounded(one: Array, other: Array) -> bool:
-    """Tell whether two tables are the same but for float32 rounding."""
-    wide, given = one.astype(np.float64), other.astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        return bool((np.abs(wide - given) <= _UNITS * np.abs(wide).max()).all())
+    """Tell whether two tables are the same but for float32 rounding, each number by its own row's size."""
+    return judge(one.astype(np.float64), other.astype(np.float64), Allowance(_UNITS)).ok

@@ -40,8 +40,9 @@ AMPLIFIES = 10.0
 DIFFERENT = "DIFFERENT"
 PORT_RUNS = "the port runs"
 ONLY_FLOAT32 = "agrees to float32 only: "
-INSIDE_FLOAT32 = "the models compute in float32 in "
 """how a remark begins that says where float32 inside is all that differs"""
+INSIDE_FLOAT32 = "the models compute in float32 in "
+"""how a remark begins that says where both models ask for float32"""
 _MANY = 10_000  # times
 _ROWS = 12  # of the table of modules
 Unjudged = Literal[

@@ -1,6 +1,8 @@
 """Tables that float32 has rounded in each framework's own way: the port is given the reference's."""
 
 from reprod_align import align
+from reprod_align.alignment.tables import lent_tables
+from reprod_align.pair import paddle_side, torch_side
 
 import numpy as np
 import paddle
@@ -74,3 +76,16 @@ def test_a_table_that_may_be_either_of_two_is_the_ports_own() -> None:
 
     report = align(TorchTwo(), PaddlePlaced(units=3), (ROWS,))
     assert report.verdict != "faithful", str(report)
+
+
+@pytest.mark.parametrize("hidden", [-np.inf, -1e9])
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_mask_is_no_scale_for_what_a_table_holds_beside_it(hidden, moved) -> None:
+    """Another number beside the hidden places, or other places: both are the port's own."""
+    ours = np.full((7, 16), 0.3, np.float32)
+    ours[:, 9:] = hidden
+    theirs = np.roll(ours, 1, 1) if moved else np.where(ours == hidden, hidden, 0.5)
+    torch_model, port = TorchPlaced(False), PaddlePlaced(units=0)
+    torch_model.sines, port.places = torch.tensor(ours), paddle.to_tensor(theirs.astype("float32"))
+    with lent_tables(torch_side(torch_model), paddle_side(port)) as lent:
+        assert not lent

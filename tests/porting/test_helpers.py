@@ -484,13 +484,7 @@ class Net(nn.Module):
         "stride_over(y, (2, 2, 2, half), (rows, step, step, y.contiguous().stride(-1)))",
     ),
     "targets of CTC in one row, and labels that do not count": (
-        '''
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(4, 4)
-
-    def forward(self, x):
+        _LINEAR + '''
         y = self.layer(x)
         labels = torch.tensor([[2, 1, -100], [3, -100, -100]])
         kept = labels >= 0

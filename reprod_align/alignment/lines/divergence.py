@@ -18,6 +18,7 @@ from reprod_align.alignment.lines.graph import (
     KnownValues,
     are_equal,
     find_maker,
+    is_one_number,
     is_same,
     name_of,
     trace_back,
@@ -113,14 +114,14 @@ class _Search:
         self._given = KnownValues((made for one in children for made in one.outputs), relative)
         self._seen: set[int] = set()
         self._is_bare = False
-        """whether what is explained is one number throughout: one that is the same tells nothing of it"""
+        """whether the value to be explained is one number throughout: then equal ones tell nothing"""
         self._foreign: dict[int, bool] = {}
         self._taken: dict[Operation, KnownValues] = {}
 
     def explain(
         self, wrong: Array, expected: Sequence[Array], consumers: Consumers
     ) -> Difference | None:
-        self._is_bare = _is_one_number(wrong)
+        self._is_bare = is_one_number(wrong)
         if not self._is_bare and self._known.find_equal(wrong):
             return self._explain_other_value(wrong, expected, consumers)
         maker = self._find_maker(wrong, len(self._theirs))
@@ -187,9 +188,9 @@ class _Search:
     def _find_other_part(
         self, at: int | None, expected: Sequence[Array]
     ) -> tuple[Operation, Operation] | None:
-        """Return the calls of both sides that take the same, and of which each value is what was laid out.
+        """Return the two calls that take different parts of one tensor, as `x[..., 2, :]` and `x[..., 1, :]`.
 
-        at: the port's call that gave the wrong one. Such are the indices of two parts of one tensor.
+        at: the port's call that gave the wrong value. The calls that only laid the parts out are passed by.
         """
         ours = self._find_maker_of_ours(self._lay_back([*expected]))
         while at is not None and self._theirs[at].inputs and self._is_layout(self._theirs[at]):
@@ -262,7 +263,7 @@ class _Search:
             yield from self._list_starts(maker)
 
     def _is_known(self, value: Array) -> bool:
-        if self._is_bare and _is_one_number(value):
+        if self._is_bare and is_one_number(value):
             return False
         return self._known.knows(value) or bool(self._taken_in.find_equal(value))
 
@@ -616,8 +617,3 @@ def tell_the_same(found: Places, due: Places) -> bool:
         return True  # of another shape: nothing is known
     either = not (found.are_hidden and due.are_hidden)
     return bool((ours == theirs).all() or (either and (ours != theirs).all()))
-
-
-def _is_one_number(array: Array) -> bool:
-    """Tell whether an array holds the same number several times, and nothing else."""
-    return array.size > 1 and bool(array.min() == array.max())

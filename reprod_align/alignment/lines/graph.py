@@ -59,7 +59,7 @@ class KnownValues:
 
         Whole numbers that are all the same, such as ones to be counted, tell nothing: they are known.
         """
-        if array.dtype.kind in "biu" and array.size > 1 and array.min() == array.max():
+        if array.dtype.kind in "biu" and is_one_number(array):
             return True
         return bool(self.find_equal(array)) or bool(self.find_alike(array))
 
@@ -82,6 +82,11 @@ class KnownValues:
 
 ROUGH = 1e-3
 """relative: how far two tables may be apart; float32's sines of 4,000 positions are apart by 2e-4"""
+
+
+def is_one_number(array: Array) -> bool:
+    """Tell whether an array holds the same number several times, and nothing else."""
+    return array.size > 1 and bool(array.min() == array.max())
 
 
 def are_equal(expected: Array, actual: Array, relative: float) -> bool:

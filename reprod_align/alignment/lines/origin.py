@@ -116,11 +116,7 @@ def _find_passing(
     renamings = [one for name in held for one in follow_renamings(place.file, place.line, name)]
     if found.how != "lacking":  # PyTorch's value is made by a call that the port does not make
         return renamings[-1] if renamings and not found.is_sure else None
-    due = set() if found.ours is None else {*list_targets(found.ours.source)}
-    named_alike = [one for one in renamings if not due.isdisjoint(list_targets(one))]
     if made is not None and not is_same_function(made.source, place):
-        if named_alike:
-            return named_alike[0]
         if (renamed := _find_renamed(made)) is not None:
             return renamed
         around = None if found.ours is None else found.ours.module
@@ -132,8 +128,9 @@ def _find_passing(
     lines = [find_assignment(place.file, place.line, name) for name in held]
     first = after - (used.name == RETURN and bool(used.called))  # such as `return Output(x=x)`
     named = next((line for line in lines if line is not None and line.line > first), None)
-    for one in named_alike if named is not None else ():
-        if one.line > first:
+    due = set() if found.ours is None else {*list_targets(found.ours.source)}
+    for one in renamings if named is not None else ():
+        if due.intersection(list_targets(one)) and one.line > first:
             return one
     if (
         made is not None

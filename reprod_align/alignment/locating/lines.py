@@ -103,9 +103,9 @@ class LineFinder:
         return replace(lines, words=". ".join(filter(None, [lines.words, decided])))
 
     def find_unpacking(self, fault: Fault, name: str) -> Lines | None:
-        """Return where both sides unpack what a call returns, where the port gives `name` another part.
+        """Return the lines that unpack what a call returns, if the port's gives `name` another part there.
 
-        name: of the reference's output. None: the port gives each part its name, or unpacks nothing.
+        name: of the reference's output. None: the names are right, or nothing is unpacked.
         """
         if fault.expected is None or fault.actual is None:
             return None
@@ -113,23 +113,11 @@ class LineFinder:
             KnownValues([part], _RELATIVE[self._runner.dtype])
             for part in (fault.expected, fault.actual)
         )
-        ours, theirs = (
-            next(
-                (
-                    one
-                    for one in trace.operations
-                    if len(one.outputs) > 1 and any(map(due.knows, one.outputs))
-                ),
-                None,
-            )
-            for trace in self._traces
-        )
-        given = (
-            {}
-            if theirs is None
-            else dict(zip(list_targets(theirs.source), theirs.outputs, strict=False))
-        )
-        if theirs is None or name not in given or not held.knows(given[name]):
+        ours, theirs = (_find_giver(trace.operations, due) for trace in self._traces)
+        if theirs is None:
+            return None
+        given = dict(zip(list_targets(theirs.source), theirs.outputs, strict=False))
+        if name not in given or not held.knows(given[name]):
             return None
         return Lines(None if ours is None else ours.source, theirs.source)
 
@@ -470,3 +458,9 @@ def _find_scope(fault: Fault, run: PinnedRun) -> CallPair | None:
     while around is not None and around.paths != fault.place:
         around = run.counterparts_around(around)
     return around or calls
+
+
+def _find_giver(operations: Iterable[Operation], due: KnownValues) -> Operation | None:
+    """Return the first call that gives several values, a known one among them."""
+    found = (one for one in operations if len(one.outputs) > 1)
+    return next((one for one in found if any(map(due.knows, one.outputs))), None)
