@@ -69,21 +69,30 @@ class Substitute(Remedy):
             yield from substitute(case.draft, self.names, self.helper)
 
 
+_NAMED: Final = ast.FunctionDef | ast.ClassDef
+
+
 def substitute(code: Code, names: Sequence[str], helper: str) -> Iterator[Edit]:
     """Yield the edits that define `helper` in the code and put its name in place of `names`."""
-    definition = ast.parse(helper).body[0]
+    made = Code(helper.strip())
+    definition = made.tree.body[0]
     assert isinstance(definition, ast.FunctionDef | ast.ClassDef)
-    own = [node for node in code.tree.body if getattr(node, "name", "") == definition.name]
-    inside = {id(node) for held in own for node in ast.walk(held)}
+    name = definition.name
+    named = {node.name: node for node in code.tree.body if isinstance(node, _NAMED)}
+    while name in named and ast.get_docstring(named[name]) != ast.get_docstring(definition):
+        name += "_"  # the source gives something else this name
+    own = named.get(name)
+    inside = {id(node) for node in ast.walk(own)} if own else set[int]()
     read = (node for node in code.nodes if isinstance(node, ast.Attribute))
     scope = Scope(code.tree)
     places = [
         node for node in read if scope.name(node, "paddle") in names and id(node) not in inside
     ]
     if places and not own:
-        yield code.insert(find_start(code), f"{helper.strip()}\n\n")
+        text = made.splice([made.rename(definition, name)])
+        yield code.insert(find_start(code), f"{text}\n\n")
     for place in places:
-        yield code.replace(place, definition.name)
+        yield code.replace(place, name)
 
 
 def find_start(code: Code) -> ast.stmt:

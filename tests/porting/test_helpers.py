@@ -307,6 +307,29 @@ class Net(nn.Module):
         np.array([[1, 3], [4, 1]]),
         "embedding_from(paddle.ones([6, 4]), freeze=False, padding_idx=0)",
     ),
+    "a frozen table with a row of padding": (
+        '''
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding.from_pretrained(torch.ones(6, 4), padding_idx=0)
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.layer(self.words(x))
+''',
+        np.array([[0, 3], [4, 0]]),
+        "embedding_from(paddle.ones([6, 4]), padding_idx=0)",
+    ),
+    "a tensor that is told by the name of its class": (
+        _LINEAR + '''
+        if str(type(x)).startswith("<class 'torch."):
+            x = 2 * x
+        return self.layer(x)
+''',
+        _X((3, 4)),
+        """startswith("<class 'paddle.")""",
+    ),
     "a number divided by integers": (
         _LINEAR + '''
         y = self.layer(x)

@@ -158,3 +158,13 @@ def test_remedies_find_what_has_a_short_name():
     helper = 'def embed(x, weight):\n    """Look up."""\n'
     text = code.splice(substitute(code, ("paddle.nn.functional.embedding",), helper))
     assert text.splitlines()[-1] == "y = embed(x, w)"
+
+
+def test_a_helper_takes_no_name_of_the_source():
+    code = Code("import paddle\n\n\nclass embed:\n    x = paddle.nn.functional.embedding(1, 2)\n")
+    helper = 'def embed(x, weight):\n    """Look up."""\n'
+    text = code.splice(substitute(code, ("paddle.nn.functional.embedding",), helper))
+    assert "def embed_(x, weight):" in text and "    x = embed_(1, 2)" in text
+    again = Code(text + "y = paddle.nn.functional.embedding(1, 2)\n")
+    text = again.splice(substitute(again, ("paddle.nn.functional.embedding",), helper))
+    assert text.count("def embed_") == 1 and text.splitlines()[-1] == "y = embed_(1, 2)"

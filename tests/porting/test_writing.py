@@ -15,6 +15,9 @@ import pytest
 import torch
 
 
+_AFFINE = "(self._weight_attr is not False)"
+
+
 @pytest.mark.parametrize(
     ("theirs", "ours", "name", "values", "text"),
     [
@@ -25,6 +28,9 @@ import torch
         ("Linear", "Linear", "in_features", [3, 4], "self.weight.shape[0]"),
         ("BatchNorm2d", "BatchNorm2D", "momentum", [0.1], "(1 - self._momentum)"),
         ("BatchNorm2d", "BatchNorm2D", "num_batches_tracked", [...], "None"),
+        ("LayerNorm", "LayerNorm", "elementwise_affine", [True, False], _AFFINE),
+        ("BatchNorm2d", "BatchNorm2D", "affine", [True, False], _AFFINE),
+        ("GroupNorm", "GroupNorm", "affine", [True, False], _AFFINE),
         ("MaxPool2d", "MaxPool2D", "dilation", [1, 2], ""),
     ],
 )

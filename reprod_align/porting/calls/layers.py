@@ -185,23 +185,18 @@ _IN_FULL: Final = {
     for kind in ("Conv2D", "Conv3D", "Conv2DTranspose", "Conv3DTranspose")
 }
 """a setting that Paddle's layer keeps as it is given -> where it keeps a number for each axis"""
+_RUNNING: Final = (
+    "SyncBatchNorm", *(f"{kind}Norm{n}D" for kind in ("Batch", "Instance") for n in (1, 2, 3)),
+)  # fmt: skip
+_AFFINE: Final = "(self._weight_attr is not False)"
 _COMPUTED: Final = {
     ("paddle.nn.Linear", "in_features"): "self.weight.shape[0]",
     ("paddle.nn.Linear", "out_features"): "self.weight.shape[1]",
     ("paddle.nn.LayerNorm", "normalized_shape"): "tuple(self._normalized_shape)",
+    ("paddle.nn.LayerNorm", "elementwise_affine"): _AFFINE,
     **{(f"paddle.nn.InstanceNorm{n}D", "weight"): "self.scale" for n in (1, 2, 3)},
-    **{
-        (f"paddle.nn.{kind}", "momentum"): "(1 - self._momentum)"
-        for kind in (
-            "BatchNorm1D",
-            "BatchNorm2D",
-            "BatchNorm3D",
-            "SyncBatchNorm",
-            "InstanceNorm1D",
-            "InstanceNorm2D",
-            "InstanceNorm3D",
-        )
-    },
+    **{(f"paddle.nn.{kind}", "momentum"): "(1 - self._momentum)" for kind in _RUNNING},
+    **{(f"paddle.nn.{kind}", "affine"): _AFFINE for kind in (*_RUNNING, "GroupNorm")},
 }
 """what is kept in another form"""
 _ASSIGNED: Final = r"\bself\.(\w+)\b(?:: [^=\n]+)? =[^=]"

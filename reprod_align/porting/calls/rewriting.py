@@ -24,6 +24,8 @@ _ASSERTIONS: Final = ("torch._assert", "torch._assert_async", "torch._check")
 _HOOKS: Final = ("state_dict_hook", "state_dict_pre_hook", "state_dict_post_hook")
 """how the methods end that register hooks on loading a state dict, which Paddle's layers do not have"""
 
+_CLASS: Final = "<class '{}."
+
 Edits = list[Edit] | None
 """of a node; None: its parts are written"""
 
@@ -120,6 +122,13 @@ class Rewriter:
             end = self.code.replace(one, "").end
             edits.append(Edit(end, end, "()"))
         return edits + [edit for part in kept for edit in self.edit(part)]
+
+    def write_constant(self, node: ast.Constant) -> Edits:
+        """Write how `str(type(tensor))` begins as it does for Paddle's."""
+        if not isinstance(node.value, str) or _CLASS.format("torch") not in node.value:
+            return None
+        text = self.code.source(node).replace(_CLASS.format("torch"), _CLASS.format("paddle"))
+        return [self.code.replace(node, text)]
 
     def unwrap(self, node: ast.Call) -> Edits:
         """Write what means nothing around one argument, as `torch.jit.script(x)`: the argument."""

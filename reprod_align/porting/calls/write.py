@@ -932,6 +932,7 @@ class _Writer(Rewriter):
         ast.For: _write_groups,
         ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef: Rewriter.write_definition,
         ast.Expr: Rewriter.write_statement,
+        ast.Constant: Rewriter.write_constant,
     }
 
 

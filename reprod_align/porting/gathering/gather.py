@@ -238,17 +238,27 @@ class _Gatherer:
         `typing.get_type_hints` evaluates.
         """
         found = self._take_annotated(error)
-        for piece in list(self.pieces.values()):
-            for node, name in name_functions(piece.definition.statements):
-                if id(node) in self.left_out and f"{name} {NOT_PORTED}" in error:
-                    del self.left_out[id(node)]
-                    self.taken.add(id(node))
-                    found = True
-            if found:
-                self._follow(piece)
+        found = self._take_functions(lambda name: f"{name} {NOT_PORTED}" in error) or found
         if found:
             self.require_what_ran()
         return found
+
+    def _take_functions(self, is_needed: Callable[[str], bool]) -> bool:
+        """Take the content of functions that were left out, and that of those that it calls by name."""
+        taken: list[Function] = []
+        for piece in list(self.pieces.values()):
+            for node, name in name_functions(piece.definition.statements):
+                if id(node) in self.left_out and is_needed(name):
+                    del self.left_out[id(node)]
+                    self.taken.add(id(node))
+                    taken.append(node)
+            if taken:
+                self._follow(piece)
+        called = {part.func.id for node in taken for part in ast.walk(node)
+                  if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)}  # fmt: skip
+        if called:
+            self._take_functions(lambda name: name in called)
+        return bool(taken)
 
     def _take_annotated(self, error: str) -> bool:
         """Take a name that is not defined, of the modules whose annotations read it."""
