@@ -745,3 +745,42 @@ def test_what_a_function_imports_for_itself_is_not_imported_at_the_top(
     assert made.passed, made.left
     assert text.count("from paddle import nn") == 1
     assert text.index("import paddle\n") < text.index("from paddle import nn")
+
+
+NEEDED = {
+    "__init__.py": "",
+    "parts.py": """
+import torch
+
+def inner(x):
+    return x + 1
+
+def outer(x):
+    return inner(x)
+
+def pick(x):
+    return x if isinstance(x, torch.Tensor) else outer(x)
+""",
+    "net.py": """
+from torch import nn
+from .parts import pick
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.layer(pick(x))
+""",
+}
+
+
+def test_a_function_that_the_port_needs_brings_those_that_it_calls(
+    write_source: WriteSource,
+) -> None:
+    source = write_source(NEEDED)
+    executed = reading.list_executed(lambda: source.module.Net()(torch.ones(1, 4)))
+    assert gather.gather(source, executed).left_out == ("outer",)
+    made = gather.gather(source, executed, needed=[f"outer {gather.NOT_PORTED}"])
+    assert not made.left_out and "return x + 1" in made.text
