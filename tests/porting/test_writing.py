@@ -14,7 +14,6 @@ import paddle
 import pytest
 import torch
 
-
 _AFFINE = "(self._weight_attr is not False)"
 
 
