@@ -307,6 +307,22 @@ class Net(nn.Module):
         np.array([[1, 3], [4, 1]]),
         "embedding_from(paddle.ones([6, 4]), freeze=False, padding_idx=0)",
     ),
+    "a likelihood whose labels are ignored in part": (
+        '''
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.loss = nn.Linear(4, 3), nn.NLLLoss(torch.tensor([1.0, 2.0, 0.5]), ignore_index=2)
+
+    def forward(self, x):
+        y = self.layer(x).log_softmax(-1)
+        labels = torch.arange(5) % 3
+        every = nn.functional.nll_loss(y, labels) + nn.functional.nll_loss(y, labels, reduction="sum")
+        return self.loss(y, labels), every, nn.functional.nll_loss(y, labels.where(labels > 0, -100))
+''',
+        _X((5, 4)),
+        " nll_loss(y, paddle.where(labels > 0, labels, -100))",
+    ),
     "a frozen table with a row of padding": (
         '''
 class Net(nn.Module):

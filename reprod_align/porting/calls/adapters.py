@@ -610,6 +610,13 @@ class {name}({base}):
             input, label, self.ignore_index, self.reduction, self.label_smoothing, self.axis
         )
 ''',
+    "torch.nn.NLLLoss": '''
+class {name}({base}):
+    """A loss whose own sum is not used: Paddle's writes beyond its result where labels are ignored."""
+
+    def forward(self, input, label):
+        return nll_loss(input, label, self._weight, self._ignore_index, self._reduction)
+''',
     "torch.nn.KLDivLoss": '''
 class {name}({base}):
     """A divergence whose target's gradient is PyTorch's."""
@@ -719,6 +726,18 @@ def embedding_from(embeddings, freeze=True, padding_idx=None):
     layer.weight.set_value(embeddings.astype(layer.weight.dtype))
     layer.weight.stop_gradient = freeze
     return layer
+''',
+    "nll_loss": '''
+def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
+    """Negative log likelihood; Paddle's own sum writes beyond its result where labels are ignored."""
+    loss = paddle.nn.functional.nll_loss(input, target, weight, ignore_index, "none")
+    if reduction != "mean":
+        return loss if reduction == "none" else loss.sum()
+    is_counted = (target != ignore_index).astype(loss.dtype)
+    if weight is not None:
+        label = paddle.where(target != ignore_index, target, paddle.zeros_like(target))
+        is_counted = is_counted * weight[label]
+    return loss.sum() / is_counted.sum()
 ''',
     "cross_entropy": '''
 def cross_entropy(input, target, ignore_index=-100, reduction="mean", label_smoothing=0.0, axis=-1):
