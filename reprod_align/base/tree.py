@@ -5,7 +5,7 @@ each with the path at which it stands ("[0]", "logits", "states[1][0]"). Knows n
 `is_tensor` tells what a leaf is.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -64,6 +64,35 @@ def _replace(
         parts = {f.name: getattr(value, f.name) for f in fields(value)}
         return _assign(value, {k: inner(v, _write_key(path, k)) for k, v in parts.items()})
     return value
+
+
+Held = tuple[Any, Any, Any]
+"""a list or dict, the copy of it that went on, and what that copy held then"""
+
+
+def list_copies(value: Any, passed: Any) -> Iterator[Held]:
+    """Yield each list and dict in `value` of which `replace` made a copy in `passed`."""
+    if value is passed:
+        return
+    if isinstance(value, list | dict):
+        yield value, passed, copy(passed)
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from list_copies(part, passed[key])
+    elif isinstance(value, tuple | list):
+        for part, other in zip(value, passed, strict=True):
+            yield from list_copies(part, other)
+
+
+def give_back(held: Held, change: Callable[[Any], Any]) -> None:
+    """Repeat in a list or dict what was put into its copy, each part as `change` gives it."""
+    value, passed, before = held
+    if isinstance(value, list):
+        if len(passed) != len(before) or not _is_unchanged(before, passed):
+            value[:] = map(change, passed)
+    elif [*passed] != [*before] or not _is_unchanged(before.values(), passed.values()):
+        value.clear()
+        value.update({key: change(part) for key, part in passed.items()})
 
 
 def _write_key(path: str, key: str) -> str:

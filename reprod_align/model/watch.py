@@ -12,7 +12,15 @@ from types import ModuleType
 from typing import Any, Literal, Protocol
 
 from reprod_align.base.blocks import Array
-from reprod_align.base.tree import IsTensor, leaves, plain_leaves, replace
+from reprod_align.base.tree import (
+    Held,
+    IsTensor,
+    give_back,
+    leaves,
+    list_copies,
+    plain_leaves,
+    replace,
+)
 from reprod_align.model.recorder import OperationRecorder
 from reprod_align.model.source import RunEnd, Wanted, Which
 from reprod_align.model.store import Shelf
@@ -123,6 +131,8 @@ class Watch:
         self._pinned: list[Any] = []
         self._handed: dict[tuple[str, int], list[tuple[Any, Any, int]]] = {}
         """call -> tensors that it was given, their stand-ins, how often these had been changed in place"""
+        self._copies: dict[tuple[str, int], list[Held]] = {}
+        """call -> lists and dicts that it was given, of which it got copies"""
 
     def on(self, modules: Iterable[tuple[str, Any]]) -> AbstractContextManager[None]:
         """Hook the modules in the block, given with their paths."""
@@ -134,7 +144,7 @@ class Watch:
     def end(self) -> Trace:
         """Return the trace and let go of it: hooks in a graph that the model keeps may hold this object."""
         trace, self._shelf, self._inner, self._pinned = self.trace, Shelf(), None, []
-        self._handed = {}
+        self._handed, self._copies = {}, {}
         del self.trace, self._listener
         return trace
 
@@ -185,13 +195,22 @@ class Watch:
         if self.keep == "values":
             return None
         handed = self._handed[call.key] = list[tuple[Any, Any, int]]()
-        return self._pass_on(given, call.inputs, self.pins.inputs(call), handed)
+        passed = self._pass_on(given, call.inputs, self.pins.inputs(call), handed)
+        self._copies[call.key] = [*list_copies(given, passed)]
+        return passed
 
     def _give_back(self, call: Call) -> None:
-        """Repeat a call's changes in place: it made them to stand-ins of the tensors that it was given."""
-        for tensor, passed, changes in self._handed.pop(call.key, ()):
+        """Repeat a call's changes in place: it made them to stand-ins of the tensors that it was given.
+
+        What it put into a list or a dict goes into the caller's own.
+        """
+        handed = self._handed.pop(call.key, ())
+        for tensor, passed, changes in handed:
             if self.fw.count_changes(passed) != changes and passed.shape == tensor.shape:
                 self.fw.overwrite(tensor, passed)
+        own = {id(passed): tensor for tensor, passed, _ in handed}
+        for held in self._copies.pop(call.key, ()):
+            give_back(held, lambda part: own.get(id(part), part))
 
     def _end(self, call: Call, output: Any) -> Any:
         if self._inner is None:

@@ -98,7 +98,7 @@ def port(source: Source, inputs: Any, target: Path, style: Style = "paddle") -> 
     with suppress(Exception):  # it is said where it runs
         source.make_model()  # what is imported while a model is built is not part of it
     executed = list_executed(lambda: _run_reference(source, inputs))
-    source, brought = bring_call(source)
+    source, brought = bring_call(source, executed)
     needed: list[str] = []
     with TemporaryDirectory() as folder:
         while True:

@@ -275,6 +275,53 @@ class ChangedInPlace(Remedy):
                 yield Edit(end - 1, end, "")
 
 
+class ChangedQuotient(Remedy):
+    """Paddle's gradient of a division reads its result, which must not be changed in place then."""
+
+    def propose(self, case: Case) -> Iterator[Edit]:
+        """Copy what a function divides and changes item by item, before the first change."""
+        if case.find("modified by an inplace operation") is None:
+            return
+        for function in case.draft.nodes:
+            if isinstance(function, ast.FunctionDef):
+                divided, changed = set[str](), dict[str, ast.Assign | ast.AugAssign]()
+                for node in sorted(_list_assignments(function), key=lambda one: one.lineno):
+                    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                    if isinstance(target, ast.Subscript) and dotted(target.value) in divided:
+                        changed.setdefault(dotted(target.value), node)
+                    elif isinstance(target, ast.Name) and _divides(node.value):
+                        divided.add(target.id)
+                for name, first in changed.items():
+                    yield case.draft.insert(first, f"{name} = {name}.clone()\n")
+
+
+def _list_assignments(function: ast.FunctionDef) -> Iterator[ast.Assign | ast.AugAssign]:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign | ast.AugAssign):
+            yield node
+
+
+def _divides(value: ast.expr) -> bool:
+    return any(isinstance(getattr(one, "op", None), ast.Div) for one in ast.walk(value))
+
+
+class IndependentDivergence(Substitute):
+    """Paddle knows no divergence of independent distributions, which is the sum of its parts."""
+
+    names = ("paddle.distribution.kl_divergence",)
+    helper = '''
+def kl_divergence(p, q):
+    """Return the divergence of q from p, that of independent distributions too."""
+    if not isinstance(p, paddle.distribution.Independent):
+        return paddle.distribution.kl_divergence(p, q)
+    return kl_divergence(p._base, q._base).sum(axis=[*range(-p._reinterpreted_batch_rank, 0)])
+'''
+
+    def applies(self, case: Case) -> bool:
+        """Tell whether the divergence of such a distribution was asked for."""
+        return case.find(r"^NotImplementedError") is not None and "Independent" in case.draft.text
+
+
 class ShapeAsKey(Remedy):
     """Paddle's shape is a list, which a cache or a dict can't take as a key as it takes PyTorch's."""
 
@@ -313,5 +360,7 @@ REMEDIES: Final[Sequence[Remedy]] = (
     GridOfGivenImage(),
     ExtremesOfBooleans(),
     ChangedInPlace(),
+    ChangedQuotient(),
+    IndependentDivergence(),
     ShapeAsKey(),
 )

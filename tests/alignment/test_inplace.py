@@ -60,3 +60,53 @@ def test_what_a_module_changes_in_place_is_what_its_caller_reads(way: str, verdi
         edit = report.findings[0].edit
         assert edit is not None and edit.before == 'self.way == "written out"'
         assert edit.after == 'self.way != "written out"', "the branch with the ReLU"
+
+
+def join(pair: dict[str, object], parts: list[object]) -> None:
+    """Put what is joined into both, as the decoders of some detectors do."""
+    for at in range(1, len(parts)):
+        parts[at] = parts[at] * 2 + parts[at - 1]  # type: ignore[operator]
+    pair["last"] = parts[-1]
+    parts.append(parts[0])
+
+
+class TorchJoin(torch.nn.Module):
+    def forward(self, pair: dict[str, object], parts: list[object]) -> None:
+        join(pair, parts)
+
+
+class TorchLists(torch.nn.Module):
+    """Its child returns nothing, and changes the list and the dict that it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.join = torch.nn.Linear(4, 4), TorchJoin()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        parts, pair = [self.layer(x), x], {"first": x}
+        self.join(pair, parts)
+        return pair["last"] * parts[1] + parts[2]
+
+
+class PaddleJoin(paddle.nn.Layer):
+    def forward(self, pair: dict[str, object], parts: list[object]) -> None:
+        join(pair, parts)
+
+
+class PaddleLists(paddle.nn.Layer):
+    def __init__(self, last: str) -> None:
+        super().__init__()
+        self.layer, self.join, self.last = paddle.nn.Linear(4, 4), PaddleJoin(), last
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        parts, pair = [self.layer(x), x], {"first": x}
+        self.join(pair, parts)
+        return pair[self.last] * parts[1] + parts[2]
+
+
+@pytest.mark.parametrize(("last", "verdict"), [("last", "faithful"), ("first", "diverges")])
+def test_what_a_module_puts_into_lists_and_dicts_is_what_its_caller_reads(
+    last: str, verdict: str
+) -> None:
+    inputs = (np.random.default_rng(0).standard_normal((3, 4)).astype("float32"),)
+    assert align(TorchLists(), PaddleLists(last), inputs).verdict == verdict

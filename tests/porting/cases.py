@@ -55,6 +55,18 @@ CASES = {
         _layered("self.layer = nn.Linear(6, 6)", "self.layer(x).exp().add_(x).sin_()")[1],
         NUMBERS,
     ),
+    remedies.ChangedQuotient: _alike(
+        "    def __init__(self):\n        super().__init__()\n        self.layer = nn.Linear(6, 6)\n\n"
+        "    def forward(self, x):\n        y = self.layer(x) / (x.abs() + 1)\n"
+        "        y = y.reshape(-1, 2)\n        y[..., 0] /= 3\n        return y\n"
+    ),
+    remedies.IndependentDivergence: (
+        "from torch.distributions import Independent, Normal, kl_divergence\n" + NET
+        + FORWARD.format("kl_divergence(*(Independent(Normal(x, x.exp() + n), 1) for n in (1, 2)))"),
+        DRAFT + FORWARD.format("paddle.distribution.kl_divergence(*(paddle.distribution.Independent("
+            "paddle.distribution.Normal(x, x.exp() + n), 1) for n in (1, 2)))"),
+        NUMBERS,
+    ),
     remedies.ShapeAsKey: _alike(
         "    from functools import lru_cache\n\n    @lru_cache\n    def table(self, size, axes):\n"
         "        return size[0] / axes\n\n"

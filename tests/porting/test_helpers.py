@@ -27,9 +27,10 @@ class Net(nn.Module):
         x = self.layer(x)
         first = torch.distributions.Categorical(logits=x)
         second = torch.distributions.Categorical(probs=x.softmax(-1) + 0.1)
+        barred = torch.distributions.Categorical(logits=x - 1e8 * (x > x.mean()).to(x)).logits
         ratio = (first.log_prob(first.sample()) - second.entropy()).exp()
         loss = nn.functional.binary_cross_entropy_with_logits(x, second.probs)
-        return ratio, loss, torch.distributions.kl_divergence(first, second), second.mode
+        return ratio, loss, torch.distributions.kl_divergence(first, second), second.mode, barred
 ''',
         _X((2, 5, 4)),
         "bce_with_logits(x, second.probs)",
@@ -536,6 +537,51 @@ class Net(nn.Module):
 ''',
         _X((5, 2, 4)),
         "lay_in_rows(labels.masked_select(kept), ",
+    ),
+    "targets of a CTC layer in one row": (
+        '''
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.loss = nn.Linear(4, 4), nn.CTCLoss(reduction="sum", zero_infinity=True)
+
+    def forward(self, x):
+        logs = self.layer(x).log_softmax(-1)
+        return self.loss(logs, torch.tensor([2, 1, 3]), torch.tensor([5, 4]), torch.tensor([2, 1]))
+''',
+        _X((5, 2, 4)),
+        "targets = lay_in_rows(targets, target_lengths)",
+    ),
+    "classes with weights, smoothed, and a negative index of what does not count": (
+        '''
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.loss = nn.Linear(4, 3), nn.CrossEntropyLoss(ignore_index=-1)
+
+    def forward(self, x):
+        y, labels = self.layer(x), torch.tensor([0, 2, 1, 2, 0])
+        one = nn.functional.cross_entropy(y, labels, torch.tensor([1.0, 2.0, 0.5]), label_smoothing=0.1)
+        return one, self.loss(y, labels), nn.functional.cross_entropy(y, labels, ignore_index=-7)
+''',
+        _X((5, 4)),
+        "cross_entropy(y, labels, ignore_index=-7)",
+    ),
+    "fans, a triangle with its state, and a bilinear layer": (
+        '''
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.up = nn.Linear(4, 3), nn.UpsamplingBilinear2d(scale_factor=1.5)
+        nn.init.constant_(self.layer.bias, 1 / nn.init._calculate_correct_fan(self.layer.weight, "fan_out"))
+
+    def forward(self, x):
+        y = self.layer(x)
+        L, info = torch.linalg.cholesky_ex(y @ y.T + torch.eye(5, dtype=y.dtype))
+        return L, info.any(), self.up(y[None, None])
+''',
+        _X((5, 4)),
+        "paddle.linalg.cholesky(",
     ),
     "powers of whole numbers beyond what a float holds": (
         _LINEAR + '''

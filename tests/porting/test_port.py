@@ -360,14 +360,18 @@ def read(text):
 }
 
 
+@pytest.mark.parametrize(
+    "module",
+    ["__import__('inner_of_another')", "__import__('inner_of_another', fromlist=['Inner'])"],
+)
 def test_a_call_that_works_on_its_model_is_ported_with_it(
-    tmp_path: Path, port_source: PortSource
+    tmp_path: Path, port_source: PortSource, module: str
 ) -> None:
     """A model of another package, PyTorch by `__import__`, a function of the file, and a lambda."""
     (tmp_path / "inner_of_another.py").write_text(INNER)
     call = (
         "(lambda m: ([__import__('torch').nn.init.constant_(p, 0.5) for p in m.parameters() if not p.any()], "
-        "[p.data.mul_(2.0) for p in m.parameters()], m)[2])(Net(__import__('inner_of_another')."
+        f"[p.data.mul_(2.0) for p in m.parameters()], m)[2])(Net({module}."
         "Inner(read('gelu_x'))))"
     )
     result, text = port_source(WRAPPED, NUMBERS, call)

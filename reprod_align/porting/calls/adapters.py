@@ -181,6 +181,8 @@ class {name}(paddle.nn.Layer):
         self.blank, self.reduction = blank, reduction
 
     def forward(self, log_probs, targets, input_lengths, target_lengths):
+        if targets.ndim == 1:
+            targets = lay_in_rows(targets, target_lengths)
         return paddle.nn.functional.ctc_loss(
             log_probs, targets.astype("int32"), input_lengths.astype("int64"), target_lengths.astype("int64"),
             blank=self.blank, reduction=self.reduction,
@@ -241,7 +243,7 @@ class {name}(paddle.distribution.Categorical):
     def __init__(self, probs=None, logits=None, validate_args=None):
         if logits is None:
             logits = paddle.log(probs / probs.sum(axis=-1, keepdim=True))
-        logits = paddle.nn.functional.log_softmax(logits, axis=-1)
+        logits = logits - paddle.logsumexp(logits, axis=-1, keepdim=True)  # its log_softmax ends at -64
         super().__init__(logits)
         self.logits = logits
 
@@ -585,7 +587,9 @@ class {name}({base}):
         return hardsigmoid_in_dtype(x)
 ''',
     "torch.nn.Upsample": _UPSAMPLE,
-    "torch.nn.UpsamplingBilinear2d": _UPSAMPLE,
+    "torch.nn.UpsamplingBilinear2d": _UPSAMPLE.replace(
+        "self.mode, self.align_corners", '"bilinear", True'
+    ),
     "torch.nn.ZeroPad2d": '''
 class {name}({base}):
     """A pad that cuts where its number is negative, which Paddle refuses."""
@@ -604,10 +608,10 @@ class {name}({base}):
     """A loss whose mean is over the targets that count, and that smooths labels in its input's dtype."""
 
     def forward(self, input, label):
-        if self.weight is not None or label.is_floating_point():
+        if label.is_floating_point():
             return super().forward(input, label)
         return cross_entropy(
-            input, label, self.ignore_index, self.reduction, self.label_smoothing, self.axis
+            input, label, self.ignore_index, self.reduction, self.label_smoothing, self.axis, self.weight
         )
 ''',
     "torch.nn.NLLLoss": '''
@@ -740,18 +744,23 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
     return loss.sum() / is_counted.sum()
 ''',
     "cross_entropy": '''
-def cross_entropy(input, target, ignore_index=-100, reduction="mean", label_smoothing=0.0, axis=-1):
+def cross_entropy(
+    input, target, ignore_index=-100, reduction="mean", label_smoothing=0.0, axis=-1, weight=None
+):
     """Cross entropy, its mean over the targets that count; Paddle counts more, and smooths in float32."""
     loss = paddle.nn.functional.cross_entropy(
         input, target, ignore_index=ignore_index, reduction="none", axis=axis
     )
     is_counted = (target != ignore_index).astype(loss.dtype)
+    share = is_counted if weight is None else is_counted * weight[target.clip(min=0)]
+    loss = loss * share
     if label_smoothing > 0:
-        even = -paddle.nn.functional.log_softmax(input, axis).mean(axis) * is_counted
+        logs = paddle.moveaxis(paddle.nn.functional.log_softmax(input, axis), axis, -1)
+        even = -(logs if weight is None else logs * weight).mean(-1) * is_counted
         loss = (1 - label_smoothing) * loss + label_smoothing * even
     if reduction == "none":
         return loss
-    return loss.sum() / is_counted.sum() if reduction == "mean" else loss.sum()
+    return loss.sum() / share.sum() if reduction == "mean" else loss.sum()
 ''',
     "attend": '''
 def attend(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):

@@ -220,6 +220,9 @@ def gives_the_same(made: Any, built: Built, graded: bool = True, nearly: bool = 
         if type(made) is paddle.nn.NLLLoss and made._reduction != "none":
             if (arguments[1] == made._ignore_index).any():
                 return False  # see `_sums_ignored`
+        if type(made) is paddle.nn.CrossEntropyLoss and made.reduction == "mean":
+            if _UNSET != made.ignore_index < 0:
+                return False
         paddle.set_default_dtype("float64")  # of states that it makes; the trial puts it back
         if not _load(made, run.before):
             return True
@@ -378,7 +381,7 @@ def _try(
         return None
     if note_attempt(f"{label} {_list_shapes(values)} {graded}", "") is not None:
         return False  # it ended the process before
-    if trial.startswith(_SUMMED) and _sums_ignored(call):
+    if trial.startswith(_SUMMED) and _sums_ignored(trial, call):
         return False
     if not _run(trial, space | values, call, drawn, nearly, graded):
         return False
@@ -389,20 +392,28 @@ def _try(
     return _check_gradients(trial, slots, space, call, nearly)
 
 
-_SUMMED: Final = "paddle.nn.functional.nll_loss("
+_UNSET: Final = -100  # what `ignore_index` is if it is not given
+_SUMMED: Final = ("paddle.nn.functional.nll_loss(", "paddle.nn.functional.cross_entropy(")
 
 
-def _sums_ignored(call: RecordedCall) -> bool:
-    """Tell whether a call of `nll_loss` sums over labels some of which it ignores.
+def _sums_ignored(trial: str, call: RecordedCall) -> bool:
+    """Tell whether a loss of Paddle's takes the sum or mean of ignored targets otherwise.
 
-    Paddle 3.3 then writes a zero for each of these as if it gave a number for each: beyond its result.
+    `nll_loss` writes a zero for each ignored label as if it gave a number for each, beyond its result.
+    `cross_entropy` counts what a given negative index ignores: that shows with the first such target.
     """
     import torch
 
-    given = inspect.signature(torch.nn.functional.nll_loss).bind(*call.arguments, **call.keywords)
+    name = trial.partition("(")[0].rpartition(".")[2]
+    names = inspect.signature(getattr(torch.nn.functional, name))
+    given = names.bind(*call.arguments, **call.keywords)
     given.apply_defaults()
     held = given.arguments
-    return held["reduction"] != "none" and bool((held["target"] == held["ignore_index"]).any())
+    if held["reduction"] == "none":
+        return False
+    if name == "cross_entropy":
+        return bool(_UNSET != held["ignore_index"] < 0)
+    return bool((held["target"] == held["ignore_index"]).any())
 
 
 def _list_shapes(values: dict[str, Any]) -> str:

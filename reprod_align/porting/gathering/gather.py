@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from types import ModuleType
 from typing import Final
 
@@ -55,7 +56,7 @@ class Gathered:
     """calls that chose a class, each with what stands in its place"""
 
 
-def bring_call(source: Source) -> tuple[Source, tuple[Import, ...]]:
+def bring_call(source: Source, executed: Executed) -> tuple[Source, tuple[Import, ...]]:
     """Return the source with names in its call in place of `__import__("package").Model`, and their imports.
 
     What is imported so is ported as what the file imports is; what handles nothing of PyTorch's stays.
@@ -64,7 +65,7 @@ def bring_call(source: Source) -> tuple[Source, tuple[Import, ...]]:
         code = Code(source.call)
     except SyntaxError:
         return source, ()
-    library, brought, edits = Library(Executed()), dict[str, Import](), list[Edit]()
+    library, brought, edits = Library(executed), dict[str, Import](), list[Edit]()
     for node in (one for one in code.nodes if isinstance(one, ast.Attribute)):
         found = _find_imported(node)
         if found is None or not (is_torch(found.module) or library.find_home(found)):
@@ -81,16 +82,22 @@ def bring_call(source: Source) -> tuple[Source, tuple[Import, ...]]:
     return replace(source, made_by=code.splice(edits)), tuple(brought.values())
 
 
+def _import_called(call: ast.Call) -> ModuleType | None:
+    """Return the module that `__import__("a")` or `import_module("a.b")` gives, None for another call."""
+    name, word = dotted(call.func), getattr(call.args[0], "value", None) if call.args else None
+    if not isinstance(word, str) or name.rpartition(".")[2] not in ("__import__", "import_module"):
+        return None
+    alone = name == "__import__" and len(call.args) + len(call.keywords) == 1
+    return __import__(word) if alone else import_module(word)
+
+
 def _find_imported(node: ast.Attribute) -> Import | None:
     """Return what `__import__("a").b.C` names, the first of the chain that is no module; None for others."""
     names, held = [node.attr], node.value
     while isinstance(held, ast.Attribute):
         names.insert(0, held.attr)
         held = held.value
-    if not isinstance(held, ast.Call) or dotted(held.func) != "__import__" or len(held.args) != 1:
-        return None
-    word = getattr(held.args[0], "value", None)
-    module = __import__(word) if isinstance(word, str) else None
+    module = _import_called(held) if isinstance(held, ast.Call) else None
     if module is not None and module.__name__ == "torch":
         return Import("torch", "torch") if len(names) == 1 else None
     for name in names[:-1]:
