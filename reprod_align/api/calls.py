@@ -437,6 +437,7 @@ torch.fft.fftshift(input, dim) = paddle.roll(input, [input.shape[one] // 2 for o
 torch.fft.fftshift(input, dim) = paddle.roll(input, input.shape[dim] // 2, axis=dim)
 torch.fft.ifftshift(input, dim) = paddle.roll(input, [-(input.shape[one] // 2) for one in dim], axis=list(dim))
 torch.fft.ifftshift(input, dim) = paddle.roll(input, -(input.shape[dim] // 2), axis=dim)
+torch.rot90(input, k, dims) = paddle.rot90(input, k, axes=dims)
 torch.linalg.cholesky_ex(A, upper) = (paddle.linalg.cholesky(A, upper=upper), paddle.zeros(A.shape[:-2], "int32"))
 torch.linalg.slogdet(A) = tuple(paddle.linalg.slogdet(A))
 torch.linalg.vector_norm(x, ord, dim, keepdim) = paddle.linalg.vector_norm(x, p=float(ord), axis=dim, keepdim=keepdim)

@@ -567,6 +567,25 @@ class Net(nn.Module):
         _X((5, 4)),
         "cross_entropy(y, labels, ignore_index=-7)",
     ),
+    "a smoothing that training alone has, and a normalized weight": (
+        '''
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.classes = nn.Linear(4, 4), nn.Linear(4, 3, bias=False)
+
+    def forward(self, x):
+        y = torch.rot90(self.layer(x), 1, dims=[0, 1]).mT
+        y = nn.functional.linear(y, nn.functional.normalize(self.classes.weight, dim=-1))
+        losses, target = [], torch.tensor([0, 2, -100, 2, 0])
+        for at in range(5):
+            smooth = 0.1 if self.training and at == 4 else 0.0
+            losses.append(nn.functional.cross_entropy(y, target, reduction="sum", label_smoothing=smooth))
+        return torch.stack(losses)
+''',
+        _X((5, 4)),
+        "paddle.rot90(self.layer(x), 1, axes=[0, 1])",
+    ),
     "fans, a triangle with its state, and a bilinear layer": (
         '''
 class Net(nn.Module):

@@ -172,7 +172,8 @@ class Layouts:
 
 def _is_init(call: ast.Call) -> bool:
     name = dotted(call.func).rpartition(".")[2]
-    return name.endswith("_") or name.startswith("init") or "normal" in name or "uniform" in name
+    draws = re.search(r"normal(?!iz)|uniform", name)  # such as trunc_normal, and not normalize
+    return name.endswith("_") or name.startswith("init") or draws is not None
 
 
 _RENAMED: Final = {

@@ -330,6 +330,10 @@ class CallRecorder:
             return tuple((str(key), self._describe_form(one)) for key, one in value.items())
         if value is None or isinstance(value, bool | str):
             return value
+        if isinstance(
+            value, int | float
+        ):  # a smoothing of zero is none; an axis may count from behind
+            return type(value).__name__, (value > 0) - (value < 0)
         return type(value).__name__
 
     def _is_optimizer(self, function: Any) -> bool:
