@@ -20,6 +20,7 @@ from typing import Final
 
 from benchmarks.port_case import PortCase
 from benchmarks.port_drawn import DRAWN_1, DRAWN_2, DRAWN_3
+from benchmarks.port_latest import LATEST
 from reprod_align.model.side import Inputs
 
 import numpy as np
@@ -544,4 +545,4 @@ FRESH = {
 }
 """looked at when a later piece of work is done"""
 
-CASES = KNOWN | DEVELOPMENT | SET_ASIDE | FRESH | DRAWN_1 | DRAWN_2 | DRAWN_3
+CASES = KNOWN | DEVELOPMENT | SET_ASIDE | FRESH | DRAWN_1 | DRAWN_2 | DRAWN_3 | LATEST
