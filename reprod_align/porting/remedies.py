@@ -195,18 +195,22 @@ class IndexTransposed(Remedy):
 
 
 def _find_indexed(case: Case, line: int | None) -> Iterator[ast.expr]:
-    """Yield what is read at [:, index] or the like, where `index` may be a tensor."""
+    """Yield what is read at [:, index] or the like, where `index` may be a tensor or a list.
+
+    A sum may be one too, of two lists; as most are numbers, it counts in the problem's line alone.
+    """
     for node in case.draft.nodes:
         if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Load):
             continue
         parts = node.slice.elts[1:] if isinstance(node.slice, ast.Tuple) else []
-        if any(map(_may_be_tensor, parts)) and (line is None or covers(node, line)):
+        kinds = _MAY_BE_TENSORS if line is None else _MAY_BE_TENSORS | ast.BinOp
+        if any(isinstance(one, kinds) for one in parts) and (line is None or covers(node, line)):
             if not case.draft.source(node.value).endswith(".contiguous()"):
                 yield node.value
 
 
-def _may_be_tensor(part: ast.expr) -> bool:
-    return isinstance(part, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
+_MAY_BE_TENSORS: Final = ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.List
+"""kinds of an index that may be a tensor, or a list, which is made one"""
 
 
 class ScalarOperand(Remedy):

@@ -85,6 +85,10 @@ CASES = {
         "self.table = nn.Embedding(5, 3, padding_idx=0)", "self.table(x)", inputs=IDS
     ),
 }  # fmt: skip
+JOINED = _alike(
+    "    def forward(self, x):\n        left, right, one = [1, 0], [3, 2], 1\n"
+    "        y = x[None].permute(0, 2, 1)[:, left + right]\n        return y, x[:, one + 1]\n"
+)
 FAR = _alike(
     "    def forward(self, x):\n        y = (x.t() * 2).t()[:, torch.tensor([3, 0])]\n"
     "        return x[:, :2] + y\n",

@@ -7,7 +7,7 @@ from reprod_align.porting import remedies
 from reprod_align.porting.attempt import Problem
 from reprod_align.porting.loop import Case
 from reprod_align.porting.remedies import REMEDIES
-from tests.porting.cases import CASES, EPSILON, FAR, INPLACE
+from tests.porting.cases import CASES, EPSILON, FAR, INPLACE, JOINED
 from tests.porting.drafts import mended, names_of
 
 import pytest
@@ -30,6 +30,13 @@ def test_numbers_given_to_methods_that_change_their_tensor(tmp_path: Path) -> No
 def test_an_index_whose_sizes_fail_at_another_line(tmp_path: Path) -> None:
     course = mended(tmp_path, *FAR)
     assert course.outcome.passed and names_of(course) == ["IndexTransposed"]
+
+
+def test_lists_that_are_joined_in_an_index_count_in_the_problem_s_line(tmp_path: Path) -> None:
+    """A sum in an index is a number as a rule: the other one stays."""
+    course = mended(tmp_path, *JOINED)
+    assert course.outcome.passed and names_of(course) == ["IndexTransposed"]
+    assert course.code.text.count(".contiguous()") == 1
 
 
 def test_a_private_setting_that_has_another_name_too(tmp_path: Path) -> None:
