@@ -420,3 +420,15 @@ def test_a_call_that_names_pytorch_is_ported_and_a_neighbour_s_way_back_comes_al
     assert "def backward(ctx, grad):" in text and "self.free = OwnBatchNorm1D(4" in text
     assert "def make_model():" in text and "nn.LeakyReLU(0.2)" in text
     assert ":make_model()'" in (tmp_path / "out" / "pair.py").read_text()
+
+
+def test_weights_with_which_a_kernel_s_rounding_shows_are_written(tmp_path: Path) -> None:
+    bench = make_bench(tmp_path, SOURCE, DRAFT)
+    folder = tmp_path / "two"
+    folder.mkdir()
+    write_pair(bench.source, NUMBERS, folder)
+    (folder / bench.file).write_text(DRAFT.replace("* self.factor", "* self.factor * (1 + 3e-8)"))
+    with attempt.open_pair(folder, bench.module) as pair:
+        said = convert_weights(pair, folder, True)
+    assert "agree to float32 only (3.0e-08, relative)" in said, said
+    assert (folder / "weights.pdparams").is_file()
