@@ -8,6 +8,7 @@ import numpy as np
 import paddle
 import pytest
 import torch
+import torch.utils.checkpoint
 
 ROWS = np.random.default_rng(4).standard_normal((5, 16)) * 40
 
@@ -98,6 +99,24 @@ def test_a_mask_in_float32_rounds_nothing() -> None:
 
     report = align(TorchNormed(), PaddleMasked(), (ROWS,))
     assert report.verdict == "faithful", str(report)
+
+
+@pytest.mark.parametrize("on_both", [True, False])
+def test_a_block_that_is_run_again_on_the_way_back_asks_again(on_both: bool) -> None:
+    class TorchCheckpointed(TorchNormed):
+        def forward(self, x):
+            first = self.first(x)
+            inner = torch.utils.checkpoint.checkpoint(self.norm, first, use_reentrant=False)
+            return self.last(inner)
+
+    class PaddleCheckpointed(PaddleNormed):
+        def forward(self, x):
+            return self.last(paddle.distributed.fleet.utils.recompute(self.norm, self.first(x)))
+
+    port = PaddleCheckpointed() if on_both else PaddleNormed()
+    report = align(TorchCheckpointed(), port, (ROWS,))
+    assert report.verdict == "faithful", str(report)
+    assert report.remarks[0].startswith(INSIDE_FLOAT32)
 
 
 @pytest.mark.parametrize("eps", [1.1e-6, 1e-5])

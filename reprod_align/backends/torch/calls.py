@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from reprod_align.backends.torch import private
 from reprod_align.model.recorder import OperationRecorder
 
 import torch
@@ -60,6 +61,9 @@ class _FunctionListener(TorchFunctionMode):  # type: ignore[misc]
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         given = kwargs or {}
+        if function is torch.Tensor.backward and _is_from_scalar(args, given):
+            with self:  # a checkpointed block asks again as it runs again
+                return private.run_backward(args[0])
         narrow = function is torch.Tensor.float
         if not narrow and not any(value is torch.float32 for value in (*args, *given.values())):
             return function(*args, **given)
@@ -70,6 +74,12 @@ class _FunctionListener(TorchFunctionMode):  # type: ignore[misc]
         made = function(*args, **given)
         self._note(made, *args)
         return made
+
+
+def _is_from_scalar(args: Any, given: Mapping[str, Any]) -> bool:
+    """Tell whether a backward pass begins at one number, and nothing else is asked of it."""
+    asked = [value for value in given.values() if value is not None and value is not False]
+    return len(args) == 1 and args[0].ndim == 0 and not asked
 
 
 def _widen(value: Any) -> Any:

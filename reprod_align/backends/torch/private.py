@@ -47,6 +47,11 @@ NAMES: Final = PrivateNames(
             "Module._buffers",
             "Module._modules",
         ),
+        *make_rows(
+            "float32 that a checkpointed block asks for as it runs again is not answered",
+            lambda: torch.autograd.graph,
+            "graph._engine_run_backward",
+        ),
         *make_rows("port ends at a call inside vmap", lambda: torch._C, "torch._C._functorch"),
         *make_rows(
             "what a hook does before an optimizer's step is not seen",
@@ -154,6 +159,16 @@ def is_batched(tensor: torch.Tensor) -> bool:
     """Tell whether a tensor is one that vmap or grad has made of another: it can't be copied."""
     kept = NAMES.read_or_miss(torch._C, "torch._C._functorch", None)
     return kept is not None and bool(kept.is_functorch_wrapped_tensor(tensor))
+
+
+def run_backward(scalar: torch.Tensor) -> None:
+    """Do what `scalar.backward()` does, which no function mode around it sees as a call."""
+    run = NAMES.read_or_miss(torch.autograd.graph, "graph._engine_run_backward", None)
+    if run is None:
+        scalar.backward()
+        return
+    start = (scalar,), (torch.ones_like(scalar),)
+    run(*start, False, False, (), allow_unreachable=True, accumulate_grad=True)
 
 
 def switch_compiler_off() -> AbstractContextManager[Any]:
