@@ -13,7 +13,7 @@ from contextlib import ExitStack, suppress
 from typing import Any
 
 from reprod_align.alignment.batches.derive import Batch, derive_batches
-from reprod_align.alignment.comparing import WHOLE_ROUNDING, compare_outputs
+from reprod_align.alignment.comparing import LAYER_ROUNDING, WHOLE_ROUNDING, compare_outputs
 from reprod_align.alignment.findings import OUTPUTS_IN_EVAL, Findings
 from reprod_align.alignment.judge import judge, report_failure
 from reprod_align.alignment.leftovers import find_cause, find_idle
@@ -36,6 +36,7 @@ __all__ = [
     "Batch",
     "EndPins",
     "Findings",
+    "LAYER_ROUNDING",
     "Noise",
     "OUTPUTS_IN_EVAL",
     "Pairing",

@@ -13,8 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from reprod_align.alignment import compare_pair
-from reprod_align.alignment.comparing import LAYER_ROUNDING
+from reprod_align.alignment import LAYER_ROUNDING, compare_pair
 from reprod_align.base.console import tell
 from reprod_align.base.files import require_new, whole_folder
 from reprod_align.base.text import shorten, shorten_lines
