@@ -91,8 +91,11 @@ def give_back(held: Held, change: Callable[[Any], Any]) -> None:
         if len(passed) != len(before) or not _is_unchanged(before, passed):
             value[:] = map(change, passed)
     elif [*passed] != [*before] or not _is_unchanged(before.values(), passed.values()):
-        value.clear()
-        value.update({key: change(part) for key, part in passed.items()})
+        for key in [*value]:
+            if key not in passed:
+                del value[key]
+        for key, part in passed.items():
+            value[key] = change(part)
 
 
 def _write_key(path: str, key: str) -> str:

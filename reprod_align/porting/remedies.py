@@ -318,7 +318,10 @@ def kl_divergence(p, q):
     """Return the divergence of q from p, that of independent distributions too."""
     if not isinstance(p, paddle.distribution.Independent):
         return paddle.distribution.kl_divergence(p, q)
-    return kl_divergence(p._base, q._base).sum(axis=[*range(-p._reinterpreted_batch_rank, 0)])
+    made = kl_divergence(p._base, q._base)
+    for _ in range(p._reinterpreted_batch_rank):
+        made = made.sum(axis=-1)
+    return made
 '''
 
     def applies(self, case: Case) -> bool:

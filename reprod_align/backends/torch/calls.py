@@ -62,8 +62,10 @@ class _FunctionListener(TorchFunctionMode):  # type: ignore[misc]
     ) -> Any:
         given = kwargs or {}
         if function is torch.Tensor.backward and _is_from_scalar(args, given):
-            with self:  # a checkpointed block asks again as it runs again
-                return private.run_backward(args[0])
+            engine = private.find_engine()
+            if engine is not None:
+                with self:  # a checkpointed block asks again as it runs again
+                    return engine(args[0])
         narrow = function is torch.Tensor.float
         if not narrow and not any(value is torch.float32 for value in (*args, *given.values())):
             return function(*args, **given)

@@ -4,6 +4,7 @@ A name with a public way beside it costs nothing where it is gone; `NAMES` has a
 """
 
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from importlib import import_module
 from operator import attrgetter
@@ -161,14 +162,17 @@ def is_batched(tensor: torch.Tensor) -> bool:
     return kept is not None and bool(kept.is_functorch_wrapped_tensor(tensor))
 
 
-def run_backward(scalar: torch.Tensor) -> None:
-    """Do what `scalar.backward()` does, which no function mode around it sees as a call."""
+def find_engine() -> Callable[[torch.Tensor], None] | None:
+    """Return what does the work of `scalar.backward()` unseen by function modes; None without it."""
     run = NAMES.read_or_miss(torch.autograd.graph, "graph._engine_run_backward", None)
     if run is None:
-        scalar.backward()
-        return
-    start = (scalar,), (torch.ones_like(scalar),)
-    run(*start, False, False, (), allow_unreachable=True, accumulate_grad=True)
+        return None
+
+    def go_back(scalar: torch.Tensor) -> None:
+        start = (scalar,), (torch.ones_like(scalar),)
+        run(*start, False, False, (), allow_unreachable=True, accumulate_grad=True)
+
+    return go_back
 
 
 def switch_compiler_off() -> AbstractContextManager[Any]:

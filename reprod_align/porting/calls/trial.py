@@ -217,11 +217,12 @@ def gives_the_same(made: Any, built: Built, graded: bool = True, nearly: bool = 
         if any(one.dtype != paddle.float64 for one in made.parameters()):
             made.to(dtype="float64")  # which a recurrent layer refuses
         _change_settings(made, run.changed)
-        if type(made) is paddle.nn.NLLLoss and made._reduction != "none":
-            if (arguments[1] == made._ignore_index).any():
-                return False  # see `_sums_ignored`
-        if type(made) is paddle.nn.CrossEntropyLoss and made.reduction == "mean":
-            if _UNSET != made.ignore_index < 0:
+        if (name := _LOSSES.get(type(made).__name__)) and type(made).__module__.startswith(
+            "paddle."
+        ):
+            ignored = getattr(made, "_ignore_index", getattr(made, "ignore_index", _UNSET))
+            reduction = getattr(made, "_reduction", getattr(made, "reduction", "mean"))
+            if _sums_ignored(name, [*arguments, *keywords.values()][1], ignored, reduction):
                 return False
         paddle.set_default_dtype("float64")  # of states that it makes; the trial puts it back
         if not _load(made, run.before):
@@ -381,7 +382,7 @@ def _try(
         return None
     if note_attempt(f"{label} {_list_shapes(values)} {graded}", "") is not None:
         return False  # it ended the process before
-    if trial.startswith(_SUMMED) and _sums_ignored(trial, call):
+    if trial.startswith(_SUMMED) and _sums_ignored_in(trial, call):
         return False
     if not _run(trial, space | values, call, drawn, nearly, graded):
         return False
@@ -393,15 +394,12 @@ def _try(
 
 
 _UNSET: Final = -100  # what `ignore_index` is if it is not given
-_SUMMED: Final = ("paddle.nn.functional.nll_loss(", "paddle.nn.functional.cross_entropy(")
+_LOSSES: Final = {"NLLLoss": "nll_loss", "CrossEntropyLoss": "cross_entropy"}
+_SUMMED: Final = tuple(f"paddle.nn.functional.{name}(" for name in _LOSSES.values())
 
 
-def _sums_ignored(trial: str, call: RecordedCall) -> bool:
-    """Tell whether a loss of Paddle's takes the sum or mean of ignored targets otherwise.
-
-    `nll_loss` writes a zero for each ignored label as if it gave a number for each, beyond its result.
-    `cross_entropy` counts what a given negative index ignores: that shows with the first such target.
-    """
+def _sums_ignored_in(trial: str, call: RecordedCall) -> bool:
+    """Tell whether a call of one of `_LOSSES` is one whose ignored targets Paddle sums otherwise."""
     import torch
 
     name = trial.partition("(")[0].rpartition(".")[2]
@@ -409,11 +407,18 @@ def _sums_ignored(trial: str, call: RecordedCall) -> bool:
     given = names.bind(*call.arguments, **call.keywords)
     given.apply_defaults()
     held = given.arguments
-    if held["reduction"] == "none":
-        return False
+    return _sums_ignored(name, held["target"], held["ignore_index"], held["reduction"])
+
+
+def _sums_ignored(name: str, target: Any, ignored: int, reduction: str) -> bool:
+    """Tell whether Paddle takes the sum or mean of ignored targets otherwise than PyTorch.
+
+    `nll_loss` writes a zero for each ignored label as if it gave a number for each, beyond its result.
+    The mean of `cross_entropy` counts what a given negative index ignores: the first such target shows it.
+    """
     if name == "cross_entropy":
-        return bool(_UNSET != held["ignore_index"] < 0)
-    return bool((held["target"] == held["ignore_index"]).any())
+        return reduction == "mean" and bool(_UNSET != ignored < 0)
+    return reduction != "none" and bool((target == ignored).any())
 
 
 def _list_shapes(values: dict[str, Any]) -> str:
