@@ -1,6 +1,7 @@
 """Models that compute in float32 inside: judged with float64 in its place, and named as such."""
 
 from reprod_align import align
+from reprod_align.backends.torch import private
 from reprod_align.report import INSIDE_FLOAT32
 from tests.alignment.small import PaddleNet, TorchNet, X
 
@@ -117,6 +118,11 @@ def test_a_block_that_is_run_again_on_the_way_back_asks_again(on_both: bool) -> 
     report = align(TorchCheckpointed(), port, (ROWS,))
     assert report.verdict == "faithful", str(report)
     assert report.remarks[0].startswith(INSIDE_FLOAT32)
+
+
+def test_a_backward_pass_runs_as_it_is_where_the_engine_has_no_entry(monkeypatch) -> None:
+    monkeypatch.setattr(private, "find_engine", lambda: None)
+    assert align(TorchNormed(), PaddleNormed(), (ROWS,)).verdict == "faithful"
 
 
 @pytest.mark.parametrize("eps", [1.1e-6, 1e-5])

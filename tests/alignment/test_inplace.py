@@ -1,6 +1,7 @@
 """Modules that change what they are given in place: the caller reads the changed tensor afterwards."""
 
 from reprod_align import align
+from reprod_align.base.tree import give_back
 
 import numpy as np
 import paddle
@@ -110,3 +111,19 @@ def test_what_a_module_puts_into_lists_and_dicts_is_what_its_caller_reads(
 ) -> None:
     inputs = (np.random.default_rng(0).standard_normal((3, 4)).astype("float32"),)
     assert align(TorchLists(), PaddleLists(last), inputs).verdict == verdict
+
+
+class Refusing(dict[str, int]):
+    """A dict whose items are set one by one, as the outputs of some libraries are."""
+
+    def update(self, *args: object, **kwargs: object) -> None:
+        raise TypeError("update")
+
+
+@pytest.mark.parametrize("kind", [dict, Refusing])
+def test_what_is_put_into_a_copy_of_a_dict_is_put_into_the_dict(kind: type) -> None:
+    own, passed = kind(a=1, b=2), kind(a=1, b=2)
+    held = own, passed, kind(a=1, b=2)
+    passed["c"] = passed.pop("a") + 5
+    give_back(held, lambda part: part * 10)
+    assert own == {"b": 20, "c": 60}

@@ -53,6 +53,29 @@ def source(write_source: WriteSource) -> Source:
     return write_source(TEXT)
 
 
+UNTRIED = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.layer(x)
+
+    def convolve(self, x, weight):
+        return F.conv1d(x, weight, stride=2, padding=0)
+"""
+
+
+def test_a_convolution_that_was_not_tried_keeps_its_padding(write_source: WriteSource) -> None:
+    made = draft.write_draft(write_source(UNTRIED), INPUTS[:1], UNTRIED)
+    assert "conv1d(x, weight, stride=2, padding=0)" in made.text
+
+
 def test_each_call_is_written_as_what_gives_the_recorded_result(source: Source) -> None:
     made = draft.write_draft(source, INPUTS, TEXT)
     assert "dropout(self.norm(h), p=0.5, training=self.training)" in made.text
