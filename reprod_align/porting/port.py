@@ -56,8 +56,8 @@ from reprod_align.report import PORT_RUNS, Check, Finding, Report
 def convert_weights(pair: ModelPair, folder: Path, proven: bool) -> str:
     """Write the port's weights to a folder; return what was done, or why not, in a sentence.
 
-    proven: whether the outputs must agree for the file to be written, to float32 at least: the verdict has
-    moved constant weights, and with those that a model starts with a kernel's rounding may show.
+    proven: write the file only if the outputs agree, to float32 at least. The verdict was taken with its
+    constant weights moved; with the weights that a model starts with, a kernel's rounding may show.
     """
     model = pair.torch.model  # type: ignore[attr-defined]  # a LocalSide
     state = model.state_dict()

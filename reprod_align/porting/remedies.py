@@ -197,7 +197,7 @@ class IndexTransposed(Remedy):
 def _find_indexed(case: Case, line: int | None) -> Iterator[ast.expr]:
     """Yield what is read at [:, index] or the like, where `index` may be a tensor or a list.
 
-    A sum may be one too, of two lists; as most are numbers, it counts in the problem's line alone.
+    `index` may be a sum of two lists too. Most sums are numbers, so a sum counts in the problem's line alone.
     """
     for node in case.draft.nodes:
         if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Load):
@@ -280,10 +280,10 @@ class ChangedInPlace(Remedy):
 
 
 class ChangedQuotient(Remedy):
-    """Paddle's gradient of a division reads its result, which must not be changed in place then."""
+    """Paddle's gradient of a division reads the quotient, so the quotient may not be changed in place."""
 
     def propose(self, case: Case) -> Iterator[Edit]:
-        """Copy what a function divides and changes item by item, before the first change."""
+        """Copy a quotient before the first of its items is changed, in each function of the draft."""
         if case.find("modified by an inplace operation") is None:
             return
         for function in case.draft.nodes:

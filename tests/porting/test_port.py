@@ -2,8 +2,11 @@
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from reprod_align.conversion.weight_map import ModelPair
 from reprod_align.errors import ReprodError
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.porting import attempt, report
@@ -134,13 +137,20 @@ def test_an_obstacle_has_its_stage_and_line(
     assert found.stage == stage and found.text.startswith(text) and found.line == line
 
 
-def test_weights_that_do_not_convert_are_told(tmp_path: Path) -> None:
+@contextmanager
+def opened(tmp_path: Path, factor: str) -> Iterator[tuple[ModelPair, Path]]:
+    """Open the pair whose port multiplies by `factor` in place of its own."""
     bench = make_bench(tmp_path, SOURCE, DRAFT)
     folder = tmp_path / "two"
     folder.mkdir()
     write_pair(bench.source, NUMBERS, folder)
-    (folder / bench.file).write_text(DRAFT.replace("* self.factor", "* 2"))
+    (folder / bench.file).write_text(DRAFT.replace("* self.factor", f"* {factor}"))
     with attempt.open_pair(folder, bench.module) as pair:
+        yield pair, folder
+
+
+def test_weights_that_do_not_convert_are_told(tmp_path: Path) -> None:
+    with opened(tmp_path, "2") as (pair, folder):
         assert "the outputs of the models differ" in convert_weights(pair, folder, True)
         assert convert_weights(pair, folder, False).startswith("weights.pdparams: 2 tensors")
     assert not [path for path in folder.iterdir() if path.is_dir() and path.name != "__pycache__"]
@@ -423,12 +433,7 @@ def test_a_call_that_names_pytorch_is_ported_and_a_neighbour_s_way_back_comes_al
 
 
 def test_weights_with_which_a_kernel_s_rounding_shows_are_written(tmp_path: Path) -> None:
-    bench = make_bench(tmp_path, SOURCE, DRAFT)
-    folder = tmp_path / "two"
-    folder.mkdir()
-    write_pair(bench.source, NUMBERS, folder)
-    (folder / bench.file).write_text(DRAFT.replace("* self.factor", "* self.factor * (1 + 3e-8)"))
-    with attempt.open_pair(folder, bench.module) as pair:
+    with opened(tmp_path, "self.factor * (1 + 3e-8)") as (pair, folder):
         said = convert_weights(pair, folder, True)
     assert "agree to float32 only (3.0e-08, relative)" in said, said
     assert (folder / "weights.pdparams").is_file()

@@ -725,7 +725,7 @@ def bce_with_logits(logit, label, weight=None, reduction="mean", pos_weight=None
 ''',
     "embedding_from": '''
 def embedding_from(embeddings, freeze=True, padding_idx=None):
-    """Return an embedding whose table is given; of one that is trained, Paddle's row of padding is zero."""
+    """Return an embedding with this table. If it is trained, Paddle's row of padding is zero."""
     layer = paddle.nn.Embedding(*embeddings.shape, padding_idx=None if freeze else padding_idx)
     layer.weight.set_value(embeddings.astype(layer.weight.dtype))
     layer.weight.stop_gradient = freeze

@@ -124,7 +124,7 @@ class Rewriter:
         return edits + [edit for part in kept for edit in self.edit(part)]
 
     def write_constant(self, node: ast.Constant) -> Edits:
-        """Write how `str(type(tensor))` begins as it does for Paddle's."""
+        """Write Paddle's name of a tensor's class, as `str(type(tensor))` gives it."""
         if not isinstance(node.value, str) or _CLASS.format("torch") not in node.value:
             return None
         text = self.code.source(node).replace(_CLASS.format("torch"), _CLASS.format("paddle"))

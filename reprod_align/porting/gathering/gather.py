@@ -83,7 +83,7 @@ def bring_call(source: Source, executed: Executed) -> tuple[Source, tuple[Import
 
 
 def _import_called(call: ast.Call) -> ModuleType | None:
-    """Return the module that `__import__("a")` or `import_module("a.b")` gives, None for another call."""
+    """Return the module that `__import__("a")` or `import_module("a.b")` imports; other calls: None."""
     name, word = dotted(call.func), getattr(call.args[0], "value", None) if call.args else None
     if not isinstance(word, str) or name.rpartition(".")[2] not in ("__import__", "import_module"):
         return None
@@ -251,7 +251,7 @@ class _Gatherer:
         return found
 
     def _take_functions(self, is_needed: Callable[[str], bool]) -> bool:
-        """Take the content of functions that were left out, and that of those that it calls by name."""
+        """Take the bodies of left-out functions that are needed, and of those that these call by name."""
         taken: list[Function] = []
         for piece in list(self.pieces.values()):
             for node, name in name_functions(piece.definition.statements):
