@@ -90,3 +90,9 @@ def test_a_step_script_loads_its_own_framework_and_no_engine(script: str, framew
     rooms = {name.split(".")[1] for name in modules if name.startswith("reprod_align.")}
     assert not rooms & {"alignment", "causes", "match", "pair", "curves", "selftest"}, rooms
     assert f"reprod_align.backends.{other}" not in modules
+
+
+def test_align_loads_no_statistics():
+    """`scipy.stats` takes half a second, which only initialisations and curves ask for."""
+    code = "from reprod_align import alignment; from reprod_align.backends import torch, paddle"
+    assert "scipy.stats" not in loaded_by(code)

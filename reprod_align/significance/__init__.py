@@ -20,7 +20,7 @@ from reprod_align.significance.report import (
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy  # its `stats` loads when it is asked for: 0.5 s
 
 __all__ = [
     "ALPHA",
@@ -98,8 +98,8 @@ def compare_predictions(
     right, other = ours == expected, theirs == expected
     first, second = int((right & ~other).sum()), int((other & ~right).sum())
     count, discordant = len(expected), first + second
-    p = float(stats.binomtest(first, discordant).pvalue) if discordant else 1.0
-    reach = float(stats.norm.isf(alpha / 2) + stats.norm.ppf(POWER))
+    p = float(scipy.stats.binomtest(first, discordant).pvalue) if discordant else 1.0
+    reach = float(scipy.stats.norm.isf(alpha / 2) + scipy.stats.norm.ppf(POWER))
     return PairedResult(
         examples=count,
         both_right=int((right & other).sum()),
@@ -131,8 +131,8 @@ def compare_seeds(
         found = [MarginResult(m, None, False, abs(difference) <= m, None, None) for m in margins]
         return SeedsResult(ours, theirs, difference, None, None, None, tuple(found), alpha)
     interval = find_student_interval(difference, error, freedom, alpha)
-    p = 2 * float(stats.t.sf(abs(difference) / error, freedom))
-    reach = float(stats.t.isf(alpha / 2, freedom) + stats.t.ppf(POWER, freedom))
+    p = 2 * float(scipy.stats.t.sf(abs(difference) / error, freedom))
+    reach = float(scipy.stats.t.isf(alpha / 2, freedom) + scipy.stats.t.ppf(POWER, freedom))
     found = [_test_margin(m, difference, error, freedom, spread, alpha) for m in margins]
     return SeedsResult(ours, theirs, difference, interval, p, error * reach, tuple(found), alpha)
 
@@ -163,7 +163,7 @@ def _estimate_paired(first: int, second: int, count: int, alpha: float) -> Inter
     ours, theirs = (first + 1) / (count + 2), (second + 1) / (count + 2)
     difference = theirs - ours
     error = math.sqrt((ours + theirs - difference**2) / (count + 2))
-    reach = float(stats.norm.isf(alpha / 2)) * error
+    reach = float(scipy.stats.norm.isf(alpha / 2)) * error
     return Interval(max(-1.0, difference - reach), min(1.0, difference + reach))
 
 
@@ -182,7 +182,7 @@ def _describe_side(name: str, accuracies: Sequence[float], alpha: float) -> Side
 
 def find_student_interval(centre: float, error: float, freedom: float, alpha: float) -> Interval:
     """Return Student's interval around an estimate with this standard error."""
-    reach = error * float(stats.t.isf(alpha / 2, freedom))
+    reach = error * float(scipy.stats.t.isf(alpha / 2, freedom))
     return Interval(centre - reach, centre + reach)
 
 
@@ -199,10 +199,10 @@ def _measure_error(ours: SideResult, theirs: SideResult) -> tuple[float, float]:
 def _test_margin(
     margin: float, difference: float, error: float, freedom: float, spread: float, alpha: float
 ) -> MarginResult:
-    p = float(stats.t.sf((margin - abs(difference)) / error, freedom))
-    reach = float(stats.norm.isf(alpha) + stats.norm.isf((1 - POWER) / 2))
+    p = float(scipy.stats.t.sf((margin - abs(difference)) / error, freedom))
+    reach = float(scipy.stats.norm.isf(alpha) + scipy.stats.norm.isf((1 - POWER) / 2))
     needed = max(2, math.ceil((spread * reach / margin) ** 2))
-    chance = 2 * float(stats.norm.sf(margin / spread))
+    chance = 2 * float(scipy.stats.norm.sf(margin / spread))
     return MarginResult(margin, p, p <= alpha, abs(difference) <= margin, chance, needed)
 
 
