@@ -24,7 +24,8 @@ _INSTEAD: Final = rf"{_CODE} in place of {_CODE} gives PyTorch's numbers"
 _COMES_FROM: Final = rf"the \w+ comes from {_CODE}"
 _PASSES_ON: Final = r"the output of (\w+)"
 _DECIDED: Final = rf"{_CODE} decides it"
-_SETTING: Final = r"(?:Settings differ: |; )(\w+): (?:PyTorch|kind)"
+_SETTING: Final = r"(?:Settings differ: |; )(\w+): (?:PyTorch|kind|\S+ is \w+ in PyTorch)"
+_STEP: Final = rf"PyTorch calls (\w+) inside {_CODE} here"
 _WRITTEN: Final = r"\w+: PyTorch [^,;]+, Paddle (-?\d[\d.e-]*)(?=[;.,]? |$)"
 _VALUE: Final = r"(\w+) is \S+ in Paddle: \S+ gives PyTorch's numbers"
 # what the words of a cause state, where they quote no code; a group is the name of a call
@@ -125,6 +126,8 @@ def _facts_of_code(words: str, names: Names) -> Iterator[str]:
     """Yield what the quoted code states: calls missing or surplus, or what differs in two expressions."""
     for code in re.findall(rf"(?:PyTorch|Paddle) calls {_CODE} here", words):
         yield from _calls(_parse(code), names)
+    for name, _ in re.findall(_STEP, words):
+        yield from facts_of_call(name)
     for name in re.findall(_PASSES_ON, words) if "passes on" in words else ():
         yield from (fact for one in _known_as(name, names) for fact in facts_of_call(one))
     for paddle, torch in [*re.findall(_BOTH, words), *_replaced(words)]:

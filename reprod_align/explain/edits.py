@@ -235,9 +235,15 @@ def _complete_call(site: Site, node: ast.Call, donor: ast.Call) -> Iterator[Text
     for keyword in node.keywords:
         if keyword.arg is not None and keyword.arg not in theirs:
             yield node, _drop_argument(site, node, keyword)
-    if len(donor.args) > len(node.args):
+    if not node.keywords:
         for extra in donor.args[len(node.args) :]:
-            yield node, _add_argument(text, node, ast.unparse(extra), first=bool(node.keywords))
+            yield node, _add_argument(text, node, ast.unparse(extra))
+        return
+    used = {*own, *(one.id for one in ast.walk(node) if isinstance(one, ast.Name))}
+    for extra in donor.args:
+        if isinstance(extra, ast.Name) and extra.id not in used:
+            if extra.id in site.takes.get(dotted(node.func), ()):
+                yield node, _add_argument(text, node, f"{extra.id}={extra.id}")
 
 
 def _drop_argument(site: Site, node: ast.Call, argument: ast.expr | ast.keyword) -> str:
@@ -248,10 +254,10 @@ def _drop_argument(site: Site, node: ast.Call, argument: ast.expr | ast.keyword)
     return f"{site.text(node.func)}({', '.join(rest)})"
 
 
-def _add_argument(text: str, node: ast.Call, argument: str, first: bool = False) -> str:
+def _add_argument(text: str, node: ast.Call, argument: str) -> str:
     given = bool(node.args or node.keywords)
     inner = text.rstrip()[:-1].rstrip().removesuffix(",")
-    return f"{inner}{', ' if given else ''}{argument})" if not first else text
+    return f"{inner}{', ' if given else ''}{argument})"
 
 
 def _list_differences(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:

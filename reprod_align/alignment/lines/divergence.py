@@ -8,10 +8,11 @@ they hide; a call in between may hide the right places by other numbers.
 """
 
 import math
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from types import MappingProxyType
+from typing import Final, Literal
 
 from reprod_align.alignment.lines.composites import write_out
 from reprod_align.alignment.lines.graph import (
@@ -36,6 +37,7 @@ does not call what PyTorch calls here; extra: Paddle calls what PyTorch does not
 another value; cut: the gradient stops at one of them; mask: a mask that hides other places is made"""
 
 _SCALING = frozenset({"multiply", "divide", "scale"})
+_EQUAL = 1e-9  # relative: what two equal masks may be apart
 Consumers = tuple[Operation | None, Operation | None]
 
 
@@ -80,17 +82,16 @@ def find_difference(
     consumers: Consumers,
     relative: float,
     taken: Sequence[Array] = (),
-    elsewhere: Container[str] = (),
+    names: Mapping[str, str] = MappingProxyType({}),
 ) -> Difference | None:
     """Return where the port's code begins to differ, None if nothing tells.
 
     ours, theirs: the calls inside one module, in order. expected: the value that is due, as the
     reference has it and as the port would; wrong: what the port has. consumers: who takes it,
     PyTorch's and Paddle's: a child module's call, or the return statement. taken: what PyTorch's module
-    is given, of which its own calls may use nothing. elsewhere: PyTorch's modules whose counterparts the
-    port calls in other code: they lack nowhere.
+    is given, of which its own calls may use nothing. names: Paddle's modules -> PyTorch's.
     """
-    return _Search(ours, theirs, relative, taken, elsewhere).explain(wrong, expected, consumers)
+    return _Search(ours, theirs, relative, taken, names).explain(wrong, expected, consumers)
 
 
 class _Search:
@@ -100,9 +101,12 @@ class _Search:
         theirs: Sequence[Operation],
         relative: float,
         taken: Sequence[Array] = (),
-        elsewhere: Container[str] = (),
+        names: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self._elsewhere = elsewhere
+        self._names = names
+        inside = {names.get(one.child[0]) for one in theirs if one.child is not None}
+        self._elsewhere = {*names.values()} - inside
+        """PyTorch's modules whose counterparts the port calls in other code: they lack nowhere"""
         self._ours = write_out([one for one in ours if one.name != RETURN])
         self._theirs = [one for one in theirs if one.name != RETURN]
         self._relative = relative
@@ -112,6 +116,7 @@ class _Search:
         children = [one for one in self._theirs if one.child is not None]
         self._made = KnownValues((made for one in calls for made in one.outputs), relative)
         self._given = KnownValues((made for one in children for made in one.outputs), relative)
+        self._numbers = {one: at for at, one in enumerate(self._theirs)}
         self._seen: set[int] = set()
         self._is_bare = False
         """whether the value to be explained is one number throughout: then equal ones tell nothing"""
@@ -124,7 +129,7 @@ class _Search:
         self._is_bare = is_one_number(wrong)
         if not self._is_bare and self._known.find_equal(wrong):
             return self._explain_other_value(wrong, expected, consumers)
-        maker = self._find_maker(wrong, len(self._theirs))
+        maker = self._find_maker(wrong, len(self._theirs), consumers[1])
         if maker is None:
             return Difference("value", *consumers, used=consumers[1])
         made, due = self._theirs[maker], KnownValues(expected, self._relative)
@@ -161,21 +166,23 @@ class _Search:
         self, wrong: Array, expected: Sequence[Array], consumers: Consumers
     ) -> Difference:
         """Explain a value that is one of the reference's, but not the one that is due here."""
-        at = self._find_maker(wrong, len(self._theirs))
+        at = self._find_maker(wrong, len(self._theirs), consumers[1])
         made = None if at is None else self._theirs[at]
         place = _find_position(consumers[1], wrong)
-        due = self._find_maker_of_ours(expected)
-        due = due if due is None else due.whole or due
+        step = self._find_maker_of_ours(expected)
+        due = step if step is None else step.whole or step
         called = due is not None and due.child is not None and due.child[0] in self._elsewhere
-        if due is not None and not (
+        if (step is not None and due is not None) and not (
             called or self._is_made(due, self._list_made_before(consumers[1]))
         ):
-            lacking = self._list_taken(due).knows(wrong)
+            lacking = self._list_taken(step).holds(wrong)
             if not lacking and (parts := self._find_other_part(at, expected)) is not None:
                 return Difference("call", *parts, True, take_the_same=True)
+            if not lacking and at is not None and self._is_made_for(wrong, consumers[1]):
+                return Difference("extra", due, self._theirs[self._pass_layouts(at)])
             how: How = "lacking" if lacking else "value"
             taker = consumers[1]
-            return Difference(how, due, taker, lacking, taker, made, place)
+            return Difference(how, step if lacking else due, taker, lacking, taker, made, place)
         if made is not None and self._gives_only(made, expected):
             return Difference("extra", consumers[0], made, True)
         while at is not None and self._passes_alone(self._theirs[at], wrong):
@@ -184,6 +191,29 @@ class _Search:
             consumers, place = (consumers[0], taker), _find_position(taker, wrong)
         handed = self._count_handing(wrong, consumers[1]) if made is None else 0
         return Difference("value", *consumers, True, consumers[1], made, place, handed=handed)
+
+    def _is_made_for(self, value: Array, taker: Operation | None) -> bool:
+        """Tell whether the port makes one whole number throughout, such as an index, for one call alone."""
+        if value.dtype.kind not in "iu" or not is_one_number(value):
+            return False
+        maker = self._find_maker(value, len(self._theirs), taker)
+        takers = [
+            one
+            for at, one in enumerate(self._theirs)
+            if any(
+                is_same(value, given) and self._find_maker(given, at) == maker
+                for given in one.inputs
+            )
+        ]
+        return maker is not None and takers == [taker]
+
+    def _pass_layouts(self, at: int) -> int:
+        """Return the call that made what a call of the port only lays out, or casts."""
+        call = self._theirs[at]
+        before = (
+            self._find_maker(call.inputs[0], at) if call.inputs and self._is_layout(call) else None
+        )
+        return at if before is None else self._pass_layouts(before)
 
     def _find_other_part(
         self, at: int | None, expected: Sequence[Array]
@@ -246,8 +276,17 @@ class _Search:
 
     # ------------------------------------------------------------- back through the port's calls
 
-    def _find_maker(self, value: Array, before: int) -> int | None:
-        return find_maker(self._theirs, value, before)
+    def _find_maker(self, value: Array, before: int, taker: Operation | None = None) -> int | None:
+        """Return the number of the call that gave the very tensor that a call takes, or an equal one.
+
+        taker: the call; the one at `before`, unless it is given.
+        """
+        if before < len(self._theirs):
+            taker = self._theirs[before]
+        place = _find_position(taker, value)
+        maker = taker.makers[place] if taker is not None and taker.makers and place >= 0 else None
+        known = None if maker is None else self._numbers.get(maker)
+        return find_maker(self._theirs, value, before) if known is None else known
 
     def _list_starts(self, at: int) -> Iterator[int]:
         """Yield the calls at which values begin to differ, back from a call that gave a wrong one."""
@@ -372,8 +411,8 @@ class _Search:
             return None
         given = self._list_taken(theirs)
         taken = self._list_taken(ours)
-        wrong = [value for value in theirs.inputs if not taken.knows(value)]
-        due = [value for value in ours.inputs if not given.knows(value)]
+        wrong = [value for value in theirs.inputs if not taken.holds(value)]
+        due = [value for value in ours.inputs if not given.holds(value)]
         if len(wrong) != 1 or len(due) != 1 or not self._known.knows(wrong[0]):
             return None
         return wrong[0], due
@@ -403,6 +442,10 @@ class _Search:
         Of several for which as much speaks, the first, or the one that goes on with its result: the port
         may go on with what the first one takes.
         """
+        child = None if theirs.child is None else self._names.get(theirs.child[0])
+        paired = [one for one in self._ours if one.child is not None and one.child[0] == child]
+        if len(paired) == 1:
+            return paired[0]
         scores = [self._rate_counterparts(ours, theirs) for ours in self._ours]
         best = max(scores, default=0.0)
         if best <= 0:
@@ -580,7 +623,14 @@ def find_mask_maker(
         found = find_places(operations[operation].outputs[0])
         if found is not None and not any(tell_the_same(found, one) for one in due):
             return operations[operation]
-    return operations[max(chain)]
+    made = [at for at in chain if not _lays_out(operations[at])]
+    return operations[max(made or chain)]
+
+
+def _lays_out(operation: Operation) -> bool:
+    """Tell whether a call gives the numbers that it takes, in another dtype or shape."""
+    given = KnownValues(operation.inputs, _EQUAL)
+    return bool(given.find_alike(operation.outputs[0]))
 
 
 def _may_tell(value: Array) -> bool:
@@ -607,6 +657,21 @@ def find_places(array: Array) -> Places | None:
     if not hidden and np.unique(values).size == 2:
         low = values == values.min()
     return None if low.all() or not low.any() else Places(np.squeeze(low), hidden)
+
+
+_ADDING: Final = frozenset({"add", "subtract"})
+
+
+def hides_otherwise(taker: Operation, mask: Array, known: Sequence[Places]) -> bool:
+    """Tell whether a call of the port takes a mask that hides other places than the reference's masks.
+
+    One that is added hides by a number far below zero; another number hides nothing.
+    """
+    found = find_places(mask)
+    if found is None:
+        return False
+    added = name_of(taker) in _ADDING and mask.dtype.kind == "f"
+    return (added and not found.are_hidden) or not any(tell_the_same(found, one) for one in known)
 
 
 def tell_the_same(found: Places, due: Places) -> bool:

@@ -59,8 +59,10 @@ class KnownValues:
 
         Whole numbers that are all the same, such as ones to be counted, tell nothing: they are known.
         """
-        if array.dtype.kind in "biu" and is_one_number(array):
-            return True
+        return (array.dtype.kind in "biu" and is_one_number(array)) or self.holds(array)
+
+    def holds(self, array: Array) -> bool:
+        """Tell whether an array of these values is there, in whatever shape and order."""
         return bool(self.find_equal(array)) or bool(self.find_alike(array))
 
     def _find(self, array: Array, in_order: bool) -> list[int]:

@@ -113,7 +113,10 @@ def _find_passing(
         return find_condition(place.file, place.line, held)
     if found.how != "lacking" and made is None:
         return _find_handing(found, used, held)
-    renamings = [one for name in held for one in follow_renamings(place.file, place.line, name)]
+    since = made.source.line if made is not None and is_same_function(made.source, place) else None
+    renamings = [
+        one for name in held for one in follow_renamings(place.file, place.line, name, since)
+    ]
     if found.how != "lacking":  # PyTorch's value is made by a call that the port does not make
         return renamings[-1] if renamings and not found.is_sure else None
     if made is not None and not is_same_function(made.source, place):
@@ -132,6 +135,8 @@ def _find_passing(
     for one in renamings if named is not None else ():
         if due.intersection(list_targets(one)) and one.line > first:
             return one
+    if since is not None and renamings and renamings[0].line > first:
+        return renamings[0]
     if (
         made is not None
         and inside
@@ -203,6 +208,8 @@ _LONGEST = 90  # characters of an expression
 def describe_difference(found: Difference) -> str:
     """Return what the two lines do differently; "" where only the lines themselves can tell."""
     ours, theirs = _quote(found.ours), _quote(found.theirs)
+    if found.ours is not None and found.ours.whole is not None:
+        ours = f"{found.ours.name} inside {ours}"
     if found.how == "cut" and found.theirs is not None:
         stops, place = (
             (str(REFERENCE), ours) if found.theirs.differentiable else (str(PORT), theirs)
@@ -215,9 +222,7 @@ def describe_difference(found: Difference) -> str:
     if found.how == "extra" and theirs:
         return f"{PORT} calls {theirs} here, and {REFERENCE} does not"
     if ours and theirs and _strip_names(ours) != _strip_names(theirs):
-        inside = found.ours is not None and found.ours.whole is not None
-        step = f"{found.ours.name} inside {ours}" if inside and found.ours is not None else ours
-        return f"{theirs} in {PORT}, {step} in {REFERENCE}"
+        return f"{theirs} in {PORT}, {ours} in {REFERENCE}"
     return ""
 
 

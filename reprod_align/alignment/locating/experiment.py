@@ -349,6 +349,13 @@ class Experiment:
         """
         return self._find_switch(fault, self._list_switches(fault, scope, inside))
 
+    def explain_named_number(self, fault: Fault, scope: CallPair) -> Told | None:
+        """Return which number the fault hangs on that PyTorch's module holds otherwise under its name."""
+        named = (
+            one for one in self._list_switches(fault, scope, []) if isinstance(one.before, float)
+        )
+        return self._find_switch(fault, named)
+
     def _find_switch(self, fault: Fault, found: Iterable[Switch]) -> Told | None:
         known = [(one.name, one.after) for one in self.proven]
         for one in sorted(found, key=lambda it: (it.name, it.after) not in known):

@@ -16,8 +16,8 @@ from reprod_align.alignment.lines.divergence import (
     find_difference,
     find_mask_maker,
     find_places,
+    hides_otherwise,
     is_scaling,
-    tell_the_same,
 )
 from reprod_align.alignment.lines.graph import KnownValues
 from reprod_align.alignment.lines.origin import describe_difference, find_handing, find_origin
@@ -198,6 +198,9 @@ class LineFinder:
         scales = found is not None and is_scaling(
             found
         )  # no number mends it: a factor may be missing
+        named = self._experiment.explain_named_number(fault, scope)
+        if named is not None:
+            return Lines(ours, named[1], remedy=named[2], is_proven=True)
         if _is_proven(found) and not scales:
             return None
         if (table := self._experiment.explain_tensor(fault)) is not None:
@@ -247,8 +250,7 @@ class LineFinder:
         due = [mask for one in write_out(inside) for mask in one.inputs]
         known = [places for mask in due if (places := find_places(mask)) is not None]
         for mask in found.theirs.inputs if known else ():
-            places = find_places(mask)
-            if places is not None and not any(tell_the_same(places, one) for one in known):
+            if hides_otherwise(found.theirs, mask, known):
                 keys = self._list_keys_around(scope.theirs, self._run.port)
                 around = [one for one in theirs.operations if one.call in keys]
                 maker = find_mask_maker(around, mask, due)
@@ -282,19 +284,13 @@ class LineFinder:
                     pair,
                     relative,
                     given,
-                    self._list_called_elsewhere(theirs),
+                    self._run.counterparts.names,
                 )
                 if found is not None:
                     return found
         hands_mask = fault.kind == "mask" or "mask" in fault.where
         moved = fault.place != fault.calls.paths and hands_mask
         return self._find_mask(fault, scope, theirs) if moved else None
-
-    def _list_called_elsewhere(self, theirs: Sequence[Operation]) -> set[str]:
-        """Return PyTorch's modules whose counterparts the port calls, but not in this code."""
-        names = self._run.counterparts.names
-        inside = {names.get(one.child[0]) for one in theirs if one.child is not None}
-        return set(names.values()) - inside
 
     def _find_mask(
         self, fault: Fault, scope: CallPair, theirs: Sequence[Operation]

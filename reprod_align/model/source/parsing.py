@@ -356,17 +356,29 @@ def _find_renamed(source: SourceLine) -> ast.AST | None:
     return value
 
 
-def follow_renamings(file: str, line: int, name: str) -> Iterator[SourceLine]:
+def follow_renamings(
+    file: str, line: int, name: str, since: int | None = None
+) -> Iterator[SourceLine]:
     """Yield the statements, the last first, through which a variable only got another's value.
 
-    A call that is left out leaves such a statement behind: `x = y` for `x = f(y)`.
+    A call that is left out leaves such a statement behind: `x = y` for `x = f(y)`. since: the line at
+    which the value was made: what stands after it, such as a dropout in eval mode, passes it on.
     """
     while (place := find_assignment(file, line, name)) is not None:
         value = _find_renamed(place)
-        if not isinstance(value, ast.Name):
+        if isinstance(value, ast.Name):
+            yield place
+            line, name = place.line, value.id
+        elif since is not None and place.line > since and name in _list_first_arguments(value):
+            line = place.line
+        else:
             return
-        yield place
-        line, name = place.line, value.id
+
+
+def _list_first_arguments(value: ast.AST | None) -> list[str]:
+    """Return the variable that a call takes first, if its value is a call."""
+    first = value.args[:1] if isinstance(value, ast.Call) else []
+    return [one.id for one in first if isinstance(one, ast.Name)]
 
 
 def find_returned(inside: SourceLine) -> list[tuple[int, str]]:
