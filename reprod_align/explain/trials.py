@@ -1,6 +1,7 @@
 """The edits that are tried for a finding, the likeliest first, and the texts that they make."""
 
 import ast
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,6 +40,7 @@ _MANY = (
 # "form" is tried where the port raises alone: elsewhere another shape hides what differs
 _REST = (*_HANDED, "unread", *_FEW, "condition", *_MANY)
 _NEAR = 4  # statements
+_FURTHER = 60  # runs, once an edit mends a part: its like at the statement that makes the value follows soon
 
 
 @dataclass(frozen=True)
@@ -82,34 +84,39 @@ class TrialSearch:
     def find_first(
         self,
         trials: Callable[[], Iterable["Made"]],
-        mends: Callable[["Made"], bool],
+        mends: Callable[["Made"], float],
         prepare: Callable[[], None],
         usual: float,
     ) -> "Made | None":
-        """Return the first trial that mends; None if none does within the budget.
+        """Return the first trial that mends all; else the first that mends; None if none does in the budget.
 
-        trials, prepare: as `try_in_order` takes them. usual: seconds that the port as it is takes.
+        mends: 1, or True, if nothing is left of what differs there; 0 if the fault is not gone; between
+        them if it is, and something else there is left. trials, prepare: as `try_in_order` takes them.
+        usual: seconds that the port as it is takes.
         """
         most, patience = self.budget.runs - self.runs, self.budget.limit_run(usual)
 
-        def work(made: Made) -> tuple[bool, float]:
+        def work(made: Made) -> tuple[float, float]:
             began = time.process_time()
-            return mends(made), time.process_time() - began
+            return float(mends(made)), time.process_time() - began
 
         answers = try_in_order(lambda: islice(trials(), most), work, prepare, patience)
+        partial, end = None, math.inf
         try:
             for (_, answer), made in zip(answers, trials(), strict=False):
-                is_mended, seconds = answer or (False, patience)
+                mended, seconds = answer or (0.0, patience)
                 self.runs += 1
                 self.without_answer += answer is None
                 self.seconds += seconds
-                if is_mended:
+                if mended == 1:
                     return made
-                if self.seconds > self.budget.seconds:
+                if mended and partial is None:
+                    partial, end = made, self.runs + _FURTHER
+                if self.seconds > self.budget.seconds or self.runs >= end:
                     break
         finally:
             answers.close()
-        return None
+        return partial
 
 
 BUDGETS: Final[dict[str, Budget]] = {
@@ -252,7 +259,10 @@ def _list_near(sites: Sequence[Site]) -> list[Site]:
     first, makers = sites[0], dict[str, Site]()
     read = {one.id for one in first.walk(ast.Name)}
     for site in sites:
-        own = set(dotted(one) for one in getattr(site.statement, "targets", ())) & read
+        targets = getattr(site.statement, "targets", ())
+        own = {
+            dotted(one) for target in targets for one in getattr(target, "elts", [target])
+        } & read
         if site.statement.lineno < first.statement.lineno:
             makers |= {name: site for name in own - makers.keys()}
     return [*dict.fromkeys([first, *makers.values(), *sites[:_NEAR]])]

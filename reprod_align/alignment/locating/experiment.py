@@ -7,11 +7,13 @@ mends it: it is replaced in the module.
 """
 
 import math
+import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
+from typing import Any
 
 from reprod_align.alignment.lines.construction import find_argument
 from reprod_align.alignment.lines.divergence import Difference
@@ -29,7 +31,7 @@ from reprod_align.explain.donor import translate_keyword
 from reprod_align.explain.edits import ROWS
 from reprod_align.explain.executed import note_lines
 from reprod_align.explain.overlay import NotAppliedError, overlaid
-from reprod_align.explain.scope import Scope, Sources, find_scope
+from reprod_align.explain.scope import Scope, Sources, find_owner, find_scope
 from reprod_align.explain.trials import BUDGETS, Files, Made, Texts, Trial, TrialSearch, list_texts
 from reprod_align.model.local import LocalSide, find_local, use_one_thread
 from reprod_align.model.side import ModelFailure
@@ -44,9 +46,10 @@ _MOST_SWITCHES = 20
 SLOW = 1.0  # seconds of one run: a larger model's edits are left to `fix`
 TIMED_TWICE = 5.0  # seconds: a run that takes fewer is timed again, since the first one may be slow
 _LONG = 2  # lines beside it that a statement may have
+_PART = 0.5  # of what an edit may mend, where something of the same code is left
 _IN_VAIN = 2  # faults without an edit; further ones of the pass are not tried
 
-Key = tuple[object, ...]
+Key = tuple[Any, ...]
 """of a fault: what is the same in another run"""
 Told = tuple[SourceLine | None, SourceLine | None, str]
 """the lines that make a value, and what is wrong with it"""
@@ -154,9 +157,10 @@ class Experiment:
             texts = chain(self.found, list_texts(self.files, scope, {}, *near))
             return (one for one in texts if one[0].candidate.kind in rows)
 
-        def mends(made: Made) -> bool:
-            gone = self._mends(made[1], classes, fault, known)
-            return gone and self._mends_elsewhere(made[1], classes, fault)
+        def mends(made: Made) -> float:
+            owner = find_owner(port, fault.place[1], made[0].file, made[0].candidate.line)
+            gone = self._mends(made[1], classes, fault, known, {fault.place[1], owner})
+            return gone if gone and self._mends_elsewhere(made[1], classes, fault) else 0
 
         prepare = partial(use_one_thread, reference, port)
         found = self.search.find_first(list_wanted, mends, prepare, seconds)
@@ -170,26 +174,33 @@ class Experiment:
         classes: Sequence[type],
         fault: Fault,
         known: Collection[Key],
-    ) -> bool:
-        """Tell whether a fault is gone with these texts and nothing else differs that agreed."""
+        owners: Collection[str | None],
+    ) -> float:
+        """Return 1 if a fault is gone with these texts and nothing else differs that agreed, 0 if not.
+
+        owners: the modules at fault and in whose code the edit stands. Half if another value of theirs
+        still differs: the edit mends one use of a wrong value, where another mends what makes it.
+        """
         backward = fault.stage == "backward"
         try:
             with overlaid(self.files.loaded, texts, classes):
                 seen = not backward and fault.find_wrong() is not None
                 if seen and not self.is_gone(fault):  # a part of the run tells
-                    return False
+                    return 0
                 run = self._run(backward)
                 keys = self._list_keys(run, fault.stage, fault.residue)
                 if fault.key in keys or not keys <= set(known) or not self._keeps_outputs(run):
-                    return False
+                    return 0
+                whole = not any(key[1][1] in owners for key in keys)
                 if not backward:  # what mends the values may cut the gradient
                     run, other = self._run(True), "backward"
                 else:  # what mends the gradient may change the values
                     other = "forward"
                 others = self._list_keys(run, other, fault.residue)
-                return others <= self._list_keys(self.run, other)
+                gone = others <= self._list_keys(self.run, other)
+                return (1 if whole else _PART) if gone else 0
         except (NotAppliedError, ModelFailure):
-            return False
+            return 0
 
     def _keeps_outputs(self, run: PinnedRun) -> bool:
         """Tell whether a run still gives the outputs that both sides give at one place of a structure."""
@@ -282,7 +293,10 @@ class Experiment:
                 # a library may run Paddle's layers by a function of its own
                 own = theirs.source.file in {one.file for one in port.find_classes(theirs.module)}
                 stock = theirs.module in self.run.counterparts.stock or not own
-                return told[0], (told[1] if stock else theirs.source) or theirs.source, told[2]
+                made = told[1] is not None and (
+                    stock or _writes_number(told[1], self.proven[-1].before)
+                )
+                return told[0], told[1] if made else theirs.source, told[2]
             return self._find_switch(fault, self._list_due(theirs))
         if ours is None:
             return None
@@ -477,6 +491,11 @@ def _list_tables(side: LocalSide) -> Iterator[tuple[str, str, Array]]:
 def _is_turned(due: float, held: float) -> bool:
     """Tell whether a number is another one, its negative or its inverse: then the operator differs."""
     return due in (held, -held) or math.isclose(due * held, 1)
+
+
+def _writes_number(line: SourceLine, number: object) -> bool:
+    """Tell whether a line writes a number out, so that no setting of the user's decides it."""
+    return re.search(rf"(?<![\w.]){re.escape(repr(number))}(?![\w.])", line.text) is not None
 
 
 def _turn(path: str, held: Mapping[str, object], due: Mapping[str, object]) -> Iterator[Switch]:
