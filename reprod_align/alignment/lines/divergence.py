@@ -180,6 +180,13 @@ class _Search:
                 return Difference("call", *parts, True, take_the_same=True)
             if not lacking and at is not None and self._is_made_for(wrong, consumers[1]):
                 return Difference("extra", due, self._theirs[self._pass_layouts(at)])
+            while (
+                lacking
+                and at is not None
+                and any(is_same(wrong, it) for it in self._theirs[at].inputs)
+            ):
+                at = self._find_maker(wrong, at)  # a dropout in eval mode returns what it takes
+                made = None if at is None else self._theirs[at]
             how: How = "lacking" if lacking else "value"
             taker = consumers[1]
             return Difference(how, step if lacking else due, taker, lacking, taker, made, place)
