@@ -231,7 +231,7 @@ def list_trials(
         (("table", "comparison"), None),
     ]
     rounds += [(("tie",), every)] if scope.ties else []
-    rounds += [(_LACKING + _REST, None)] if is_sure else []
+    rounds += [(_LACKING, None), (_REST, None)] if is_sure else []
     rounds += [(("form", "switch", "surplus", *_FEW), None)] if raises else []
     rounds += [(_HANDED, every)] if scope.hands_mask else []
     rounds += [(("field",), every)] if scope.settings and not near_only else []

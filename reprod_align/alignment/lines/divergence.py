@@ -175,7 +175,8 @@ class _Search:
         if (step is not None and due is not None) and not (
             called or self._is_made(due, self._list_made_before(consumers[1]))
         ):
-            lacking = self._list_taken(step).holds(wrong)
+            taking = [one for one in (due, step) if self._list_taken(one).holds(wrong)]
+            lacking = bool(taking)
             if not lacking and (parts := self._find_other_part(at, expected)) is not None:
                 return Difference("call", *parts, True, take_the_same=True)
             if not lacking and at is not None and self._is_made_for(wrong, consumers[1]):
@@ -189,7 +190,7 @@ class _Search:
                 made = None if at is None else self._theirs[at]
             how: How = "lacking" if lacking else "value"
             taker = consumers[1]
-            return Difference(how, step if lacking else due, taker, lacking, taker, made, place)
+            return Difference(how, [*taking, due][0], taker, lacking, taker, made, place)
         if made is not None and self._gives_only(made, expected):
             return Difference("extra", consumers[0], made, True)
         while at is not None and self._passes_alone(self._theirs[at], wrong):

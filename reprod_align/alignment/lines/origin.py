@@ -141,6 +141,7 @@ def _find_passing(
         made is not None
         and inside
         and not renamings
+        and (found.ours is None or found.ours.whole is None)
         and {*held}.intersection(list_targets(made.source))
     ):
         return made.source  # another assignment between did not run

@@ -9,7 +9,7 @@ mends it: it is replaced in the module.
 import math
 import re
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
@@ -236,19 +236,26 @@ class Experiment:
         With PyTorch's values in it the fault is gone.
         """
         pairing = self.runner.pairing
-        for name, other in self._list_tensors(fault.place[1]):
+        due, held = self.runner.reference.read_tables(), self.runner.port.read_tables()
+        registered = self._list_tensors(fault.place[1])
+        plain = _list_tables_apart(due, held, fault.place[1], pairing.paddle.tensors)
+        for name, other in chain(registered, plain):
             if self.tensors >= _MOST_TENSORS:
                 return None
             self.tensors += 1
-            if self._mends_loaded(fault, name, other):
-                ours, theirs = pairing.torch.tensors[name], pairing.paddle.tensors[other]
+            if (
+                self._mends_loaded(fault, name, other)
+                if other in pairing.paddle.tensors
+                else self._mends_set(due, held, fault, name, other)
+            ):
                 words = (
                     f"{last_part(other)}, a tensor that {PORT}'s module makes, is not "
                     f"{REFERENCE}'s {name}"
                 )
+                ours, theirs = (parent(name), last_part(name)), (parent(other), last_part(other))
                 return (
-                    find_argument(self.runner.reference, pairing.torch, ours.owner, [ours.role]),
-                    find_argument(self.runner.port, pairing.paddle, theirs.owner, [theirs.role]),
+                    find_argument(self.runner.reference, pairing.torch, ours[0], [ours[1]]),
+                    find_argument(self.runner.port, pairing.paddle, theirs[0], [theirs[1]]),
                     f"{words}: with its values the numbers agree",
                 )
         return None
@@ -441,6 +448,21 @@ class Experiment:
         finally:
             port.load({other: held})
 
+    def _mends_set(
+        self,
+        due: Mapping[str, Array],
+        held: Mapping[str, Array],
+        fault: Fault,
+        name: str,
+        other: str,
+    ) -> bool:
+        port = self.runner.port
+        port.set_tables({other: due[name].reshape(held[other].shape)})
+        try:
+            return self.is_gone(fault)
+        finally:
+            port.set_tables({other: held[other]})
+
     # ------------------------------------------------- runs
 
     def is_gone(self, fault: Fault, switch: Switch | None = None) -> bool:
@@ -486,6 +508,18 @@ def _list_tables(side: LocalSide) -> Iterator[tuple[str, str, Array]]:
             array = side.fw.array(tensor)
             if array.dtype.kind == "f" and array.size > 1:
                 yield path, name.lstrip("_"), array
+
+
+def _list_tables_apart(
+    due: Mapping[str, Array], held: Mapping[str, Array], path: str, known: Container[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield PyTorch's tables beside those in `path` that could be meant to hold the same, and do not."""
+    for other, table in held.items():
+        if other in known or not is_within(other, path):
+            continue
+        alike = [name for name, one in due.items() if one.size == table.size]
+        if not any(are_equal(due[name].reshape(table.shape), table, ROUGH) for name in alike):
+            yield from ((name, other) for name in alike)
 
 
 def _is_turned(due: float, held: float) -> bool:

@@ -59,6 +59,7 @@ class Model(nn.Layer):
         )
         self.layers = nn.LayerList(Layer(d) for _ in range(2))
         self.bias = nn.Embedding(9, 2)
+        self.table = (paddle.arange(72.0) / 64).reshape([9, 8])
 
     def forward(self, ids: paddle.Tensor, mask: paddle.Tensor) -> paddle.Tensor:
         ones = paddle.ones_like(ids)
@@ -66,6 +67,7 @@ class Model(nn.Layer):
         places = lengths - ones
         kinds = paddle.zeros_like(ids)
         x = self.words(ids) + self.places(places) + self.kinds(kinds)
+        x = x + self.table[: ids.shape[1]]
         hidden = (1.0 - mask.unsqueeze([1, 2]).astype(x.dtype)) * -1e4
         steps = paddle.arange(ids.shape[1])
         position_bias = (

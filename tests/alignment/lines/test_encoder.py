@@ -25,6 +25,7 @@ FAULTS = {
     "an index that is one number": ("paddle.cumsum(ones, axis=-1)", "ones", 1),
     "a step of a composite call": ("shares = nn.functional.softmax(scores, -1)", "shares = scores", 0),
     "parts that are exchanged": ("first, second = paddle.chunk", "second, first = paddle.chunk", 0),
+    "a table of another name": ("paddle.arange(72.0) / 64", "paddle.arange(72.0) / 32", 0),
     "a rate that is written out": ("self.drop = nn.Dropout(0.0)", "self.drop = nn.Dropout(0.4)", 0),
 }  # fmt: skip
 

@@ -19,7 +19,7 @@ FAULTS = {
     "another index": ("self.table(ids)", "self.table(counted)", "`ids` in place of `counted`"),
     "mask not handed on": (
         "self.block(x, mask=mask)", "self.block(x)", "`self.block(x, mask=mask)` in place of"),
-    "step of a function": ("F.softmax(scores, axis=-1)", "scores", "PyTorch calls `F.softmax` here"),
+    "step of a function": ("F.softmax(scores, axis=-1)", "scores", "PyTorch calls softmax inside"),
 }  # fmt: skip
 
 

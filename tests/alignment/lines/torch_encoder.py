@@ -52,11 +52,13 @@ class Model(nn.Module):
         )
         self.layers = nn.ModuleList(Layer(d) for _ in range(2))
         self.bias = nn.Embedding(9, 2)
+        self.register_buffer("waves", (torch.arange(72.0) / 64).reshape(9, 8), persistent=False)
         self.register_buffer("place_ids", torch.arange(9).expand(1, -1), persistent=False)
 
     def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         kinds = torch.zeros_like(ids)
         x = self.words(ids) + self.places(self.place_ids[:, : ids.shape[1]]) + self.kinds(kinds)
+        x = x + self.waves[: ids.shape[1]]
         hidden = (1.0 - mask[:, None, None].to(x.dtype)) * -1e4
         steps = self.place_ids[:, : ids.shape[1]]
         position_bias = self.bias((steps.mT - steps).abs()).permute(2, 0, 1)[None]
