@@ -184,11 +184,12 @@ def list_texts(
     texts: Texts,
     near_only: bool = False,
     is_sure: bool = False,
+    is_extra: bool = False,
     raises: bool = False,
 ) -> Iterator[tuple[Trial, dict[str, str]]]:
     """Yield the candidates with the texts that they make, each text once; see `list_trials`."""
     tried = set[tuple[str, int, int, str]]()
-    for trial in list_trials(files, scope, texts, near_only, is_sure, raises):
+    for trial in list_trials(files, scope, texts, near_only, is_sure, is_extra, raises):
         edit = trial.candidate.edit
         key = trial.file, edit.start, edit.end, edit.text
         if key not in tried:
@@ -202,13 +203,15 @@ def list_trials(
     texts: Texts,
     near_only: bool = False,
     is_sure: bool = False,
+    is_extra: bool = False,
     raises: bool = False,
 ) -> Iterator[Trial]:
     """Yield the candidates of all regions, what the reference says first, near the finding's line first.
 
     near_only: that line is known from the calls; elsewhere only what the reference says and the rows of
     few candidates are tried. is_sure: the call at that line is proven to be the one that differs; else a
-    condition may have led there. raises: the port raises at that line, which may want another form of a
+    condition may have led there. is_extra: PyTorch makes no such call: the condition around it comes
+    first. raises: the port raises at that line, which may want another form of a
     value.
     """
     known: dict[Region, list[Site]] = {}
@@ -244,9 +247,21 @@ def list_trials(
     rounds += [] if near_only else [((row,), inner) for row in _MANY]
     rounds += [(_LACKING, every)]
     rounds += [] if near_only else [(_REST, every), (("run",), every)]
+    for region in scope.regions[:1] if is_extra else ():
+        around = (one for one in sites_of(region) if _is_around(one.statement, scope.place[1]))
+        for site in around:
+            yield from (Trial(region.file, one) for one in list_candidates(site, ("condition",)))
     for rows, regions in rounds:
         for region, site in near if regions is None else _list_open(regions, sites_of):
             yield from (Trial(region.file, one) for one in list_candidates(site, rows))
+
+
+def _is_around(statement: ast.AST, line: int) -> bool:
+    """Tell whether a statement is a condition in whose block a line stands."""
+    if not isinstance(statement, ast.If):
+        return False
+    block = (*statement.body, *statement.orelse)
+    return any(one.lineno <= line <= (one.end_lineno or 0) for one in block)
 
 
 def _list_near(sites: Sequence[Site]) -> list[Site]:

@@ -217,7 +217,8 @@ def _add_fault(
         told = bool(lines.words or lines.remedy)
         # what a module holds makes the fault go away: only what PyTorch's code says there says more
         rows = ("reference",) if lines.is_proven else ROWS
-        edit = experiment.explain(finding, first, told, lines.is_sure, lines.call, rows)
+        near = told, lines.is_sure, lines.is_extra
+        edit = experiment.explain(finding, first, near, lines.call, rows)
         if edit is not None:
             why = _rank_causes(guess, lines, edit)
             shown = _move_to_owner(runner, _show_edit(finding, edit, why), edit, fault)

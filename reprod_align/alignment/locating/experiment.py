@@ -86,17 +86,16 @@ class Experiment:
         self,
         finding: Finding,
         fault: Fault,
-        is_known: bool,
-        is_sure: bool,
+        near: tuple[bool, bool, bool],
         call: SourceLine | None = None,
         rows: Collection[str] = ROWS,
     ) -> Suggestion | None:
         """Return the edit with which a fault is gone and no other comes; None if none is found.
 
-        call: where the port's call is written, if the finding names a line of its constructor: what that
-        says cannot be edited in a model that is made. is_known: the calls have told the line: the edits
-        near it are tried, elsewhere those of fewer kinds.
-        is_sure: they have told the call that differs. rows: the kinds of edits that are tried.
+        near: what the calls have told: the line, so that elsewhere fewer kinds of edits are tried; the call
+        that differs; and that PyTorch makes none such. call: where the port's call is written, if the
+        finding names a line of its constructor: what that says cannot be edited in a model that is made.
+        rows: the kinds of edits that are tried.
         """
         reference, port = self.runner.reference, self.runner.port
         if not (isinstance(reference, LocalSide) and isinstance(port, LocalSide)):
@@ -105,9 +104,7 @@ class Experiment:
             return None
         began = time.process_time()
         try:
-            trial = self._search(
-                finding, fault.shown or fault, reference, port, (is_known, is_sure), call, rows
-            )
+            trial = self._search(finding, fault.shown or fault, reference, port, near, call, rows)
         finally:
             self.search.seconds += time.process_time() - began
         self.in_vain += trial is None
@@ -121,11 +118,10 @@ class Experiment:
         fault: Fault,
         reference: LocalSide,
         port: LocalSide,
-        near: tuple[bool, bool],
+        near: tuple[bool, bool, bool],
         call: SourceLine | None,
         rows: Collection[str],
     ) -> Trial | None:
-        """near: is_known and is_sure, as `list_texts` takes them."""
         modules = {ours: theirs for theirs, ours in self.run.modules.items()}
         sources = Sources(self.files.loaded)
         lines, seconds = dict[str, frozenset[int]](), 0.0

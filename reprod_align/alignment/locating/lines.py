@@ -26,10 +26,12 @@ from reprod_align.alignment.locating.experiment import Experiment
 from reprod_align.alignment.locating.fault import Fault, compare, rounding_of
 from reprod_align.alignment.locating.pinning import run_again
 from reprod_align.alignment.runner import Runner
+from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array
-from reprod_align.base.text import ancestors
+from reprod_align.base.text import ancestors, last_part, parent
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.source import Operation, SourceLine, Wanted, find_consumer
+from reprod_align.model.source.making import find_held
 from reprod_align.model.source.parsing import find_decision, list_targets
 from reprod_align.model.trace import Call, Trace
 from reprod_align.randomness import CallKey
@@ -53,6 +55,8 @@ class Lines:
     """whether a mask that the calls take, made elsewhere, may be what differs"""
     is_sure: bool = False
     """whether the port's line is the one that differs: its call is PyTorch's, or takes another value"""
+    is_extra: bool = False
+    """whether PyTorch makes no call such as that at the port's line"""
     call: SourceLine | None = None
     """where the port's call is written, which `paddle` may only give a number"""
     is_proven: bool = False
@@ -148,6 +152,10 @@ class LineFinder:
         found = self._search(fault, scope)
         if (held := self._find_held(fault, scope, found)) is not None:
             return held
+        if (found is None or not found.is_sure) and (
+            lines := self._find_left_out(scope)
+        ) is not None:
+            return lines
         if found is not None and found.theirs is not None and found.theirs.user is not None:
             return self._find_deciding(fault, found)
         if found is None and fault.calls.theirs is not scope.theirs:
@@ -157,6 +165,21 @@ class LineFinder:
         if not found.is_sure and (stock or find_settings(pairing, *place)):
             return Lines()
         return self._find_deciding(fault, found)
+
+    def _find_left_out(self, scope: CallPair) -> Lines | None:
+        """Return where the port chooses to hold None for a module without weights that PyTorch calls."""
+        paired, port = set(self._run.counterparts.names.values()), self._runner.port
+        for call in self._traces[0].operations:
+            path = call.module if call.child is None else call.child[0]
+            name, other = last_part(path), f"{scope.theirs.path}.{last_part(path)}".lstrip(".")
+            if not path or path in paired or parent(path) != scope.ours.path:
+                continue
+            made = find_held(port.find_classes(scope.theirs.path), name)
+            known = other in self._runner.pairing.paddle.modules
+            if made is not None and not known and "None" in made.text and find_decision(made):
+                words = f"{REFERENCE} calls `{path}` here, and {PORT} does not"
+                return Lines(call.source, made, words)
+        return None
 
     def _find_handing(self, fault: Fault) -> Lines:
         """Return the lines at which the code at fault calls the child that shows it."""
@@ -184,7 +207,12 @@ class LineFinder:
         numbers = found.theirs is not None and found.theirs.user is None and found.theirs.names
         call = found.theirs.source if found.theirs is not None and numbers else None
         return replace(
-            lines, torch=ours, paddle=theirs, call=call, is_open=_may_be_a_mask(fault, found)
+            lines,
+            torch=ours,
+            paddle=theirs,
+            call=call,
+            is_open=_may_be_a_mask(fault, found),
+            is_extra=found.how in ("extra", "mask"),
         )
 
     def _find_held(self, fault: Fault, scope: CallPair, found: Difference | None) -> Lines | None:

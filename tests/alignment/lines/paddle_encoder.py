@@ -49,6 +49,11 @@ class Layer(nn.Layer):
         return paddle.concat([first, second], axis=-1)
 
 
+class Gate(nn.Layer):
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        return x * nn.functional.sigmoid(x)
+
+
 class Model(nn.Layer):
     def __init__(self, d: int = 8) -> None:
         super().__init__()
@@ -59,9 +64,12 @@ class Model(nn.Layer):
         )
         self.layers = nn.LayerList(Layer(d) for _ in range(2))
         self.bias = nn.Embedding(9, 2)
+        self.gate = Gate() if d > 4 else None
         self.table = (paddle.arange(72.0) / 64).reshape([9, 8])
 
-    def forward(self, ids: paddle.Tensor, mask: paddle.Tensor) -> paddle.Tensor:
+    def forward(self, ids: paddle.Tensor, mask: paddle.Tensor | None = None) -> paddle.Tensor:
+        if mask is None:
+            mask = (ids != 0).astype("int64")
         ones = paddle.ones_like(ids)
         lengths = paddle.cumsum(ones, axis=-1)
         places = lengths - ones
@@ -75,4 +83,6 @@ class Model(nn.Layer):
         )
         for layer in self.layers:
             x = layer(x, hidden, position_bias)
+        if self.gate is not None:
+            x = self.gate(x)
         return x

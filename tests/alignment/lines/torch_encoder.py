@@ -42,6 +42,11 @@ class Layer(nn.Module):
         return torch.cat((first, self.dense(second)), dim=-1)
 
 
+class Gate(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * torch.sigmoid(x)
+
+
 class Model(nn.Module):
     def __init__(self, d: int = 8) -> None:
         super().__init__()
@@ -51,7 +56,7 @@ class Model(nn.Module):
             nn.Embedding(2, d),
         )
         self.layers = nn.ModuleList(Layer(d) for _ in range(2))
-        self.bias = nn.Embedding(9, 2)
+        self.bias, self.gate = nn.Embedding(9, 2), Gate()
         self.register_buffer("waves", (torch.arange(72.0) / 64).reshape(9, 8), persistent=False)
         self.register_buffer("place_ids", torch.arange(9).expand(1, -1), persistent=False)
 
@@ -64,4 +69,4 @@ class Model(nn.Module):
         position_bias = self.bias((steps.mT - steps).abs()).permute(2, 0, 1)[None]
         for layer in self.layers:
             x = layer(x, hidden, position_bias)
-        return x
+        return self.gate(x)
