@@ -152,9 +152,8 @@ class LineFinder:
         found = self._search(fault, scope)
         if (held := self._find_held(fault, scope, found)) is not None:
             return held
-        if (found is None or not found.is_sure) and (
-            lines := self._find_left_out(scope)
-        ) is not None:
+        is_open = found is None or not found.is_sure or found.how == "lacking"
+        if is_open and (lines := self._find_left_out(scope)) is not None:
             return lines
         if found is not None and found.theirs is not None and found.theirs.user is not None:
             return self._find_deciding(fault, found)
