@@ -62,6 +62,14 @@ def test_verdicts_and_stages_have_a_chinese_word(word: str) -> None:
             "Paddle 在此处调用了 `x.reshape(shape=(-1, 2)); y`，PyTorch 没有",
         ),
         (
+            "PyTorch calls softmax inside `attend(q, k, v)` here, and Paddle does not",
+            "PyTorch 在此处的 `attend(q, k, v)` 内部执行了 softmax，Paddle 没有",
+        ),
+        (
+            "PyTorch adds a mask inside `attend(q, k, v)` here, and Paddle does not",
+            "PyTorch 在此处的 `attend(q, k, v)` 内部加了掩码，Paddle 没有",
+        ),
+        (
             "NOT aligned: 3 of 12 pairs of tensors differ, first the output of norm: 1.0e-03 (limit 1e-09); "
             "its inputs agree, so the difference is made there",
             "未对齐：12 对张量中有 3 对不同，最先是 norm 的输出：1.0e-03（上限 1e-09）；"

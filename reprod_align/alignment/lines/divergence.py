@@ -338,7 +338,8 @@ class _Search:
         if other and self._is_passed_by(theirs):
             return Difference("extra", None, theirs, True)
         unlike = ours is None or self._is_layout(ours)
-        if unlike and (meant := self._find_namesake(theirs)) is not None:
+        meant = self._find_namesake(theirs) if unlike or name_of(theirs) not in _SCALING else None
+        if meant is not None and (ours is None or unlike or self._leads_to(ours, meant)):
             wrong, taker = self._follow_layouts(theirs.inputs[0], at)
             return self._explain_other_value(
                 wrong, self._lay_back([meant.inputs[0]]), (meant, taker)
@@ -379,6 +380,10 @@ class _Search:
             and not any(map(self._made.find_equal, one.inputs))
         ]
         return found[0] if len(found) == 1 else None
+
+    def _leads_to(self, ours: Operation, later: Operation) -> bool:
+        """Tell whether a call of the reference takes what another one gives."""
+        return any(map(self._list_taken(later).find_equal, ours.outputs))
 
     def _is_passed_by(self, theirs: Operation) -> bool:
         """Tell whether the reference goes on with the input of a call where the port uses its result."""
@@ -668,6 +673,12 @@ def find_places(array: Array) -> Places | None:
 
 
 _ADDING: Final = frozenset({"add", "subtract"})
+
+
+def is_mask_added(step: Operation) -> bool:
+    """Tell whether a step inside a call adds a mask."""
+    added = step.whole is not None and name_of(step) == "add"
+    return added and any(it is not None and it.are_hidden for it in map(find_places, step.inputs))
 
 
 def hides_otherwise(taker: Operation, mask: Array, known: Sequence[Places]) -> bool:

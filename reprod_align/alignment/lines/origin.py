@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from reprod_align.alignment.lines.divergence import Difference
+from reprod_align.alignment.lines.divergence import Difference, is_mask_added
 from reprod_align.alignment.lines.graph import is_same
 from reprod_align.base import PORT, REFERENCE
 from reprod_align.model.source import RETURN, Operation, SourceLine
@@ -218,6 +218,8 @@ def describe_difference(found: Difference) -> str:
         return f"the gradient stops at {place} in {stops}"
     if not found.is_sure:
         return ""
+    if found.how == "lacking" and found.ours is not None and is_mask_added(found.ours):
+        return f"{REFERENCE} adds a mask inside {_quote(found.ours)} here, and {PORT} does not"
     if found.how == "lacking" and ours:
         return f"{REFERENCE} calls {ours} here, and {PORT} does not"
     if found.how == "extra" and theirs:

@@ -279,8 +279,13 @@ def _may_be_lacking(fault: Fault, calls: CallPair, run: PinnedRun) -> bool:
     One that is the same number throughout, or that counts from 0, makes none. What a mask hides nothing
     of, an example or a query, must agree.
     """
-    unpaired, _ = _list_unpaired(calls, run)
-    lacking = [array for array in unpaired if not _counts_from_zero(array)]
+    unpaired, further = _list_unpaired(calls, run)
+    lacking = [
+        array
+        for array in unpaired
+        if not _counts_from_zero(array)
+        and not any(hide_same_places(array, one) for one in further)  # given in another form
+    ]
     if fault.kind == "mask":
         return any(array.size < 2 or array.min() < array.max() for array in lacking)
     masks = [mask for mask in lacking if len(np.unique(mask)) == 2 or (mask <= -HIDDEN).any()]
