@@ -262,17 +262,16 @@ class Experiment:
         Nothing is proven: what is computed of it when the module is made cannot be made anew.
         """
         reference, port = self.runner.reference, self.runner.port
-        if not (isinstance(reference, LocalSide) and isinstance(port, LocalSide)):
-            return None
         due: dict[str, list[tuple[str, Array]]] = {}
-        for owner, name, array in _list_tables(reference):
-            due.setdefault(name, []).append((f"{owner}.{name}".lstrip("."), array))
-        for owner, name, array in _list_tables(port):
+        for place, array in reference.read_tables().items():
+            due.setdefault(last_part(place).lstrip("_"), []).append((place, array))
+        for place, array in port.read_tables().items():
+            name = last_part(place).lstrip("_")
             alike = [one for one in due.get(name, ()) if one[1].size == array.size]
-            if not alike or not is_within(owner, path):
+            if not alike or not is_within(place, path):
                 continue
             if not any(are_equal(one[1].reshape(array.shape), array, ROUGH) for one in alike):
-                line = find_argument(port, self.runner.pairing.paddle, owner, [name])
+                line = find_argument(port, self.runner.pairing.paddle, parent(place), [name])
                 ours = self.runner.pairing.torch
                 other = find_argument(reference, ours, parent(alike[0][0]), [name])
                 words = f"{name}, a tensor that {PORT}'s module makes, is not {REFERENCE}'s {alike[0][0]}"
@@ -491,19 +490,6 @@ class Experiment:
         backward = find_backward_faults(run, self.noise) if stage == "backward" else None
         faults = list_differences(run) if backward is None else backward
         return {one.key for one in faults if one.kind == "cut" or one.gap.relative > residue}
-
-
-def _list_tables(side: LocalSide) -> Iterator[tuple[str, str, Array]]:
-    """Yield the tensors of numbers, no parameters, that the modules hold: module, name, values."""
-    for path, module in side.fw.modules(side.model):
-        own = {
-            name: one for name, one, is_parameter in side.fw.own_tensors(module) if not is_parameter
-        }
-        own |= {name: one for name, one in vars(module).items() if side.fw.is_tensor(one)}
-        for name, tensor in own.items():
-            array = side.fw.array(tensor)
-            if array.dtype.kind == "f" and array.size > 1:
-                yield path, name.lstrip("_"), array
 
 
 def _list_tables_apart(
