@@ -9,7 +9,7 @@ mends it: it is replaced in the module.
 import math
 import re
 import time
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
@@ -154,8 +154,8 @@ class Experiment:
             return (one for one in texts if one[0].candidate.kind in rows)
 
         def mends(made: Made) -> float:
-            owner = find_owner(port, fault.place[1], made[0].file, made[0].candidate.line)
-            gone = self._mends(made[1], classes, fault, known, {fault.place[1], owner})
+            find = partial(find_owner, port, fault.place[1], made[0].file, made[0].candidate.line)
+            gone = self._mends(made[1], classes, fault, known, find)
             return gone if gone and self._mends_elsewhere(made[1], classes, fault) else 0
 
         prepare = partial(use_one_thread, reference, port)
@@ -170,12 +170,13 @@ class Experiment:
         classes: Sequence[type],
         fault: Fault,
         known: Collection[Key],
-        owners: Collection[str | None],
+        find: Callable[[], str | None],
     ) -> float:
         """Return 1 if a fault is gone with these texts and nothing else differs that agreed, 0 if not.
 
-        owners: the modules at fault and in whose code the edit stands. Half if another value of theirs
-        still differs: the edit mends one use of a wrong value, where another mends what makes it.
+        find: returns the module in whose code the edit stands; few edits get so far that it matters. Half if
+        another value of that module, or of the one at fault, still differs: the edit mends one use of a
+        wrong value, where another mends what makes it.
         """
         backward = fault.stage == "backward"
         try:
@@ -187,6 +188,7 @@ class Experiment:
                 keys = self._list_keys(run, fault.stage, fault.residue)
                 if fault.key in keys or not keys <= set(known) or not self._keeps_outputs(run):
                     return 0
+                owners = {fault.place[1], find()}
                 whole = not any(key[1][1] in owners for key in keys)
                 if not backward:  # what mends the values may cut the gradient
                     run, other = self._run(True), "backward"
