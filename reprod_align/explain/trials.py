@@ -184,12 +184,12 @@ def list_texts(
     texts: Texts,
     near_only: bool = False,
     is_sure: bool = False,
-    is_extra: bool = False,
+    first: str = "",
     raises: bool = False,
 ) -> Iterator[tuple[Trial, dict[str, str]]]:
     """Yield the candidates with the texts that they make, each text once; see `list_trials`."""
     tried = set[tuple[str, int, int, str]]()
-    for trial in list_trials(files, scope, texts, near_only, is_sure, is_extra, raises):
+    for trial in list_trials(files, scope, texts, near_only, is_sure, first, raises):
         edit = trial.candidate.edit
         key = trial.file, edit.start, edit.end, edit.text
         if key not in tried:
@@ -203,16 +203,16 @@ def list_trials(
     texts: Texts,
     near_only: bool = False,
     is_sure: bool = False,
-    is_extra: bool = False,
+    first: str = "",
     raises: bool = False,
 ) -> Iterator[Trial]:
     """Yield the candidates of all regions, what the reference says first, near the finding's line first.
 
     near_only: that line is known from the calls; elsewhere only what the reference says and the rows of
     few candidates are tried. is_sure: the call at that line is proven to be the one that differs; else a
-    condition may have led there. is_extra: PyTorch makes no such call: the condition around it comes
-    first. raises: the port raises at that line, which may want another form of a
-    value.
+    condition may have led there. first: the row that is tried before all others: "condition", those around
+    that line, where PyTorch makes no such call, or "mask". raises: the port raises at that line, which may
+    want another form of a value.
     """
     known: dict[Region, list[Site]] = {}
 
@@ -230,6 +230,7 @@ def list_trials(
     every = scope.regions
     near += [*_list_callers(scope, inner, sites_of)]
     rounds: list[tuple[Sequence[str], Sequence[Region] | None]] = [
+        *([(("mask",), None)] if first == "mask" else []),
         (SAID, None),
         (("table", "comparison"), None),
     ]
@@ -247,7 +248,7 @@ def list_trials(
     rounds += [] if near_only else [((row,), inner) for row in _MANY]
     rounds += [(_LACKING, every)]
     rounds += [] if near_only else [(_REST, every), (("run",), every)]
-    for region in scope.regions[:1] if is_extra else ():
+    for region in scope.regions[:1] if first == "condition" else ():
         around = (one for one in sites_of(region) if _is_around(one.statement, scope.place[1]))
         for site in around:
             yield from (Trial(region.file, one) for one in list_candidates(site, ("condition",)))

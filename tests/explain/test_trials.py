@@ -88,14 +88,14 @@ def list_called(
     tmp_path: Path,
     is_sure: bool = False,
     lines: Collection[int] | None = None,
-    masked: bool = False,
+    first: str = "",
 ) -> list[tuple[str, int, str]]:
     """Return the kind, the line and the text of what is tried for a finding at line 5, where `mix` is."""
     path = tmp_path / "port.py"
     path.write_text(CALLED)
     regions = [Region(str(path), name) for name in ("mix", "forward")]
     scope = Scope(regions, (str(path), 5), {}, [], None if lines is None else {str(path): lines})
-    made = list_texts(Files(), scope, {}, is_sure=is_sure)
+    made = list_texts(Files(), scope, {}, is_sure=is_sure, first=first)
     return [
         (trial.candidate.kind, trial.candidate.line, trial.candidate.after) for trial, _ in made
     ]
@@ -141,6 +141,18 @@ def test_other_fields_come_first_where_a_layer_is_set_otherwise(
 def test_the_calls_of_the_function_at_fault_are_near_it(tmp_path: Path) -> None:
     tried = list_called(tmp_path)
     assert tried.index(("order", 12, "mix(mask, x)")) < tried.index(("number", 13, "1"))
+
+
+@pytest.mark.parametrize("first", ["mask", ""])
+def test_the_likeliest_kind_comes_before_what_the_reference_says(
+    first: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "port.py"
+    path.write_text("def forward(x, mask):\n    return x + mask * -2.0\n")
+    donor = ast.parse("def forward(x, mask):\n    return x - mask * -2.0\n").body[0]
+    scope = Scope([Region(str(path), "forward", [Donor(donor, {})])], (str(path), 2), {}, [])
+    kinds = [trial.candidate.kind for trial, _ in list_texts(Files(), scope, {}, first=first)]
+    assert (kinds.index("mask") < kinds.index("reference")) is (first == "mask")
 
 
 def test_what_mends_in_place_comes_before_conditions_elsewhere(tmp_path: Path) -> None:

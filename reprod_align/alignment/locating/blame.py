@@ -217,7 +217,7 @@ def _add_fault(
         told = bool(lines.words or lines.remedy)
         # what a module holds makes the fault go away: only what PyTorch's code says there says more
         rows = ("reference",) if lines.is_proven else ROWS
-        near = told, lines.is_sure, lines.is_extra
+        near = told, lines.is_sure, lines.first
         edit = experiment.explain(finding, first, near, lines.call, rows)
         if edit is not None:
             why = _rank_causes(guess, lines, edit)

@@ -86,14 +86,14 @@ class Experiment:
         self,
         finding: Finding,
         fault: Fault,
-        near: tuple[bool, bool, bool],
+        near: tuple[bool, bool, str],
         call: SourceLine | None = None,
         rows: Collection[str] = ROWS,
     ) -> Suggestion | None:
         """Return the edit with which a fault is gone and no other comes; None if none is found.
 
         near: what the calls have told: the line, so that elsewhere fewer kinds of edits are tried; the call
-        that differs; and that PyTorch makes none such. call: where the port's call is written, if the
+        that differs; and the likeliest kind of edit. call: where the port's call is written, if the
         finding names a line of its constructor: what that says cannot be edited in a model that is made.
         rows: the kinds of edits that are tried.
         """
@@ -118,7 +118,7 @@ class Experiment:
         fault: Fault,
         reference: LocalSide,
         port: LocalSide,
-        near: tuple[bool, bool, bool],
+        near: tuple[bool, bool, str],
         call: SourceLine | None,
         rows: Collection[str],
     ) -> Trial | None:
@@ -520,7 +520,9 @@ def _turn(path: str, held: Mapping[str, object], due: Mapping[str, object]) -> I
     """Yield each switch turned, and what PyTorch's module holds under the same name otherwise."""
     for name, value in held.items():
         if isinstance(value, bool):
-            yield Switch(path, name, value, not value)
+            # one that PyTorch's module holds alike leads around the fault, turned
+            if due.get(name) is not value:
+                yield Switch(path, name, value, not value)
         elif name in due and type(due[name]) is type(value) and due[name] != value:
             yield Switch(path, name, value, due[name])
 

@@ -7,6 +7,7 @@ port gets the reference's numbers, as when the fault was found.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 from reprod_align.alignment.lines.composites import write_out
 from reprod_align.alignment.lines.construction import find_deciding, find_settings
@@ -55,8 +56,9 @@ class Lines:
     """whether a mask that the calls take, made elsewhere, may be what differs"""
     is_sure: bool = False
     """whether the port's line is the one that differs: its call is PyTorch's, or takes another value"""
-    is_extra: bool = False
-    """whether PyTorch makes no call such as that at the port's line"""
+    first: Literal["condition", "mask", ""] = ""
+    """the kind of edit that is the likeliest: of the condition around a call that PyTorch does not make, or
+    of a mask that hides by no number"""
     call: SourceLine | None = None
     """where the port's call is written, which `paddle` may only give a number"""
     is_proven: bool = False
@@ -211,7 +213,7 @@ class LineFinder:
             paddle=theirs,
             call=call,
             is_open=_may_be_a_mask(fault, found),
-            is_extra=found.how in ("extra", "mask"),
+            first=_find_likeliest(found),
         )
 
     def _find_held(self, fault: Fault, scope: CallPair, found: Difference | None) -> Lines | None:
@@ -425,6 +427,15 @@ def _is_proven(found: Difference | None) -> bool:
     return all(call.differentiable for call in calls) and not (
         found.theirs is not None and _takes_constant(found.theirs)
     )
+
+
+def _find_likeliest(found: Difference) -> Literal["condition", "mask", ""]:
+    """Return the kind of edit that most likely mends a difference; "" if nothing tells."""
+    if found.how == "mask" and found.theirs is not None:
+        places = find_places(found.theirs.outputs[0])
+        if places is not None:
+            return "" if places.are_hidden else "mask"
+    return "condition" if found.how in ("extra", "mask") else ""
 
 
 def _may_be_a_mask(fault: Fault, found: Difference) -> bool:

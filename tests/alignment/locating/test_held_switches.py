@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reprod_align.alignment.locating.experiment import Experiment
+from reprod_align.alignment.locating.experiment import Experiment, _turn
 from reprod_align.report import Finding
 from tests.alignment.lines import torch_switches
 from tests.alignment.lines.test_lines import first_of, masked_ids, plant
@@ -42,6 +42,12 @@ def test_the_line_and_what_mends_it_are_named(name: str, tmp_path: Path) -> None
     finding = find_first(port)
     assert finding is not None and finding.paddle_line == f"{port}:{changed}"
     assert words in f"{finding.message} {finding.fix}"
+
+
+def test_a_switch_that_both_modules_hold_alike_is_not_turned() -> None:
+    held = {"scaled": True, "causal": False, "lone": True}
+    turned = {one.name for one in _turn("attention", held, {"scaled": True, "causal": True})}
+    assert turned == {"causal", "lone"}
 
 
 def test_a_kernel_is_not_handed_another_size(monkeypatch: pytest.MonkeyPatch) -> None:
