@@ -61,8 +61,8 @@ class Site:
     """numbers, switches and texts that the reference's code or its modules hold"""
     names: Sequence[str] = ()
     """variables and attributes at hand: "x", "self.x" """
-    unread: Mapping[str, int] = field(default_factory=dict)
-    """variables that are given a value and never read -> the line that gives it"""
+    unread: Mapping[str, range] = field(default_factory=dict)
+    """variables that are given a value and never read -> the lines in which they may be lacking"""
     idle: Sequence[str] = ()
     """layers that the port makes and does not call"""
     called: Sequence[str] = ()
@@ -995,9 +995,11 @@ def use_unread(site: Site) -> Iterator[Text]:
     for name in site.idle:
         yield from ((node, f"{name}({site.text(node)})") for node in _list_values(site))
     named = [node for node in site.walk(ast.Name) if not _is_called(site, node)]
-    for name, line in site.unread.items():
-        if site.statement.lineno > line:
-            for node in (site.value, *named):
+    for name, lines in site.unread.items():
+        if site.statement.lineno in lines:
+            for node in (
+                () if isinstance(site.statement, (ast.If, ast.While)) else (site.value, *named)
+            ):
                 yield from ((node, f"{site.text(node)} {sign} {name}") for sign in "+*")
             yield from ((node, name) for node in named)
 

@@ -881,11 +881,12 @@ def _list_parts(
 
 def _list_idle(
     scope: Scope, file: str, code: Code, function: Any
-) -> tuple[list[str], dict[str, int]]:
+) -> tuple[list[str], dict[str, range]]:
     """Return what no line that ran reads: layers that the class makes ("self.norm"), and variables.
 
-    Variables come with the first line that gives them a value. What the port leaves out of a sum or of
-    a call is often still computed or made beside it.
+    Variables come with the lines in which they may be lacking: those after the first that gives them a
+    value, or those that run if they are not None. What the port leaves out of a sum or of a call is often
+    still computed, made or asked for beside it.
     """
     owner = next((one for one in code.parents(function) if isinstance(one, ast.ClassDef)), None)
     lines = None if scope.lines is None else scope.lines.get(file, ())
@@ -901,14 +902,41 @@ def _list_idle(
     }
     ran = [one for one in nodes if isinstance(one, (ast.Name, ast.Attribute))
            and (lines is None or one.lineno in lines)]  # fmt: skip
-    read = {dotted(one) for one in ran if isinstance(one.ctx, ast.Load)}
+    conditions = [one for one in inside if isinstance(one, ast.If)]
+    asked = {name: one for one in reversed(conditions) for name in _list_asked(one.test)
+             if lines is None or one.lineno in lines}  # fmt: skip
+    tests = {id(part) for one in conditions for part in ast.walk(one.test)}
+    read = {dotted(one) for one in ran if isinstance(one.ctx, ast.Load)
+            and not (id(one) in tests and dotted(one) in asked)}  # fmt: skip
     layers = sorted(one for one in made - read if one.startswith("self.") and one.count(".") == 1)
     own = {id(node) for node in inside}
-    given: dict[str, int] = {}
-    for one in ran:
+    last = max((getattr(node, "lineno", 0) for node in inside), default=0) + 1
+    given = {name: _find_block_lines(one, last) for name, one in asked.items()}
+    for one in reversed(ran):
         if id(one) in own and isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
-            given[one.id] = min(one.lineno, given.get(one.id, one.lineno))
+            start = min(one.lineno + 1, given.get(one.id, range(last, last)).start)
+            given[one.id] = range(start, last)
     return layers, {name: at for name, at in given.items() if name not in read and name != "_"}
+
+
+def _list_asked(test: ast.expr) -> list[str]:
+    """Return the variables that a condition asks not to be None."""
+    return [
+        part.left.id
+        for part in ast.walk(test)
+        if isinstance(part, ast.Compare)
+        and isinstance(part.left, ast.Name)
+        and isinstance(part.ops[0], ast.IsNot)
+        and isinstance(part.comparators[0], ast.Constant)
+        and part.comparators[0].value is None
+    ]
+
+
+def _find_block_lines(condition: ast.If, last: int) -> range:
+    """Return the lines of a condition's block, or all after it if that gives nothing a value."""
+    end = condition.body[-1].end_lineno or last
+    gives = any(isinstance(one, ast.Assign) for part in condition.body for one in ast.walk(part))
+    return range(condition.lineno + 1, end + 1 if gives else last)
 
 
 def _pair_elements(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:

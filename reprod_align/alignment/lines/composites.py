@@ -1,4 +1,4 @@
-"""The steps inside functions that one side calls whole and the other writes out: attention, norms.
+"""The steps inside functions that one side calls whole and the other writes out: attention, norms, sums.
 
 They are computed from what the reference's call took, so that each step of a port that writes the
 function out finds its counterpart.
@@ -109,9 +109,50 @@ def _replay_linear(operation: Operation) -> Iterator[Step]:
         yield "matmul", [x, weight.T], x @ weight.T
 
 
+def _rms_norm(operation: Operation) -> Iterator[Step]:
+    """x / sqrt(mean(x²) + eps), over the last axes, times a weight."""
+    x, *gain = operation.inputs
+    last = gain[0].ndim if gain else 1
+    numbers = [one for one in operation.constants if isinstance(one, float)]
+    eps = operation.keywords.get("eps") or (numbers[-1] if numbers else np.finfo(x.dtype).eps)
+    variance = (x * x).mean(axis=tuple(range(x.ndim - last, x.ndim)), keepdims=True)
+    yield "pow", [x], x * x
+    yield "mean", [x * x], variance
+    yield "add", [variance], variance + eps
+    root = 1 / np.sqrt(variance + eps)
+    yield "rsqrt", [variance + eps], root
+    yield "multiply", [x, root], x * root
+    for weight in gain:
+        yield "multiply", [x * root, weight], x * root * weight
+
+
+def _add_product(operation: Operation) -> Iterator[Step]:
+    """Beta summand + alpha a b."""
+    if len(operation.inputs) == 3:
+        summand, a, b = operation.inputs
+        beta, alpha = (float(operation.keywords.get(name, 1)) for name in ("beta", "alpha"))
+        product = a @ b
+        yield "matmul", [a, b], product
+        yield "multiply", [product], alpha * product
+        yield "multiply", [summand], beta * summand
+        yield "add", [beta * summand, alpha * product], beta * summand + alpha * product
+
+
+def _replay_silu(operation: Operation) -> Iterator[Step]:
+    """X sigmoid(x)."""
+    x = operation.inputs[0]
+    share = 1 / (1 + np.exp(-x))
+    yield "sigmoid", [x], share
+    yield "multiply", [x, share], x * share
+
+
 _STEPS: Final[Mapping[str, Callable[[Operation], Iterator[Step]]]] = {
     "scaled_dot_product_attention": _replay_attention,
     "layer_norm": _layer_norm,
     "batch_norm": _batch_norm,
     "linear": _replay_linear,
+    "rms_norm": _rms_norm,
+    "addmm": _add_product,
+    "baddbmm": _add_product,
+    "silu": _replay_silu,
 }

@@ -1,4 +1,4 @@
-"""The steps inside attention, layer norm and linear, held against the function itself."""
+"""The steps inside attention, norms, products and linear, held against the function itself."""
 
 from reprod_align.alignment.lines.composites import write_out
 from reprod_align.alignment.lines.divergence import find_mask_maker
@@ -44,6 +44,30 @@ def test_the_last_step_of_a_norm_and_of_a_linear_is_its_result() -> None:
     weight = RANDOM.normal(size=(5, 8))
     steps = write_out([operate("linear", [x, weight], x @ weight.T)])
     assert np.allclose(steps[-2].outputs[0], x @ weight.T)
+
+
+WRITTEN_OUT = {
+    "addmm": ([(3, 5), (3, 4), (4, 5)], {"beta": 0.5, "alpha": 2.0}),
+    "baddbmm": ([(2, 1, 5), (2, 3, 4), (2, 4, 5)], {"beta": 0.0, "alpha": 0.25}),
+    "rms_norm": ([(2, 3, 8), (8,)], {"eps": 1e-3}),
+    "silu": ([(2, 8)], {}),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN_OUT)
+def test_the_last_step_is_the_result(name: str) -> None:
+    shapes, numbers = WRITTEN_OUT[name]
+    inputs = [RANDOM.normal(size=shape) for shape in shapes]
+    tensors = [torch.from_numpy(one) for one in inputs]
+    apply = getattr(torch, name) if hasattr(torch, name) else getattr(torch.nn.functional, name)
+    made = (
+        apply(tensors[0], (8,), *tensors[1:], **numbers)
+        if name == "rms_norm"
+        else apply(*tensors, **numbers)
+    )
+    steps = write_out([operate(name, inputs, made.numpy(), **numbers)])
+    assert len(steps) > 2
+    assert np.allclose(steps[-2].outputs[0], made.numpy(), rtol=1e-12, atol=1e-14)
 
 
 def test_the_call_that_makes_another_mask_is_found() -> None:

@@ -28,6 +28,7 @@ FAULTS = {
     "a table of another name": ("paddle.arange(72.0) / 64", "paddle.arange(72.0) / 32", 0),
     "a condition around what PyTorch does not do": ("if mask is None", "if mask is not None", 0),
     "a module that is None": ("Gate() if d > 4", "Gate() if d < 4", 0),
+    "a summand that is asked for and left out": ("scores = scores + position_bias", "scores = scores", 0),
     "a rate that is written out": ("self.drop = nn.Dropout(0.0)", "self.drop = nn.Dropout(0.4)", 0),
 }  # fmt: skip
 
