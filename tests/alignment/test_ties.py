@@ -79,6 +79,37 @@ def test_a_table_that_only_pytorch_ties_is_a_finding() -> None:
     assert "tied to words.weight in PyTorch" in report.findings[0].message
 
 
+class PaddleLooseHead(paddle.nn.Layer):
+    """A head that takes a table of words, or makes one."""
+
+    def __init__(self, table: Any = None) -> None:
+        super().__init__()
+        if table is None:
+            self.decoder = paddle.nn.Linear(4, 9)
+        else:
+            self.bias = self.create_parameter([9], is_bias=True)
+            self.decoder = lambda x: paddle.matmul(x, table, transpose_y=True) + self.bias
+
+    def forward(self, x: Any) -> Any:
+        return self.decoder(x)
+
+
+class PaddleLooseWords(paddle.nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.dense = paddle.nn.Embedding(9, 4), paddle.nn.Linear(4, 4)
+        self.head = PaddleLooseHead(None)
+
+    def forward(self, ids: Any) -> Any:
+        return self.head(paddle.tanh(self.dense(self.words(ids))))
+
+
+def test_the_line_is_named_that_does_not_hand_the_table_on() -> None:
+    finding = align(TorchWords(), PaddleLooseWords(), IDS).findings[0]
+    assert finding.kind == "parameter-tied"
+    assert finding.paddle_code == "self.head = PaddleLooseHead(None)", str(finding)
+
+
 class TorchTwoHeads(torch.nn.Module):
     """A table that two heads share."""
 

@@ -264,6 +264,11 @@ def _find_choice(finding: Finding, runner: Runner) -> SourceLine | None:
         return next(filter(None, (find_other_branch(making) for _, making in makings)), None)
     if finding.stage != "weights":
         return None
+    not_handed = (
+        _find_not_handed(side, info, parent(theirs)) if finding.kind == "parameter-tied" else None
+    )
+    if not_handed is not None:
+        return not_handed
     known = {other: name for name, other in pairing.modules.items()}
     path = theirs if theirs in info.modules else parent(theirs)
     while path:
@@ -286,6 +291,17 @@ def _find_choice(finding: Finding, runner: Runner) -> SourceLine | None:
     if line is None:  # what is held by that name is no layer: a plain list, say
         return find_held(classes, last_part(path))
     return _find_chooser(side, info, owner, line)
+
+
+def _find_not_handed(side: Side, info: ModelInfo, path: str) -> SourceLine | None:
+    """Return what a class is given, or not given, so that it makes a layer of its own; None if nothing is.
+
+    It decides by a condition on a parameter of its constructor: `if weight is None`.
+    """
+    owner = parent(path)
+    guard = find_guard(side.find_classes(owner), last_part(path)) if owner else None
+    names = read_attributes(guard) if guard is not None else []
+    return find_argument(side, info, owner, names, handed=True) if names else None
 
 
 def _find_chooser(side: Side, info: ModelInfo, owner: str, condition: SourceLine) -> SourceLine:
