@@ -119,7 +119,8 @@ def pair_outputs(
 ) -> list[LeafPair]:
     """Pair the models' own outputs: as known before, by name or order where shapes allow, or by value.
 
-    Outputs that there are in one mode alone, as a loss in train mode, are paired by name beside those known.
+    Where one side returns more, fields of one name still are one output: an exchanged pair of them would
+    agree by value. Outputs that there are in one mode alone, as a loss in train mode, are paired by name beside those known.
     """
     if known and all(pair.expected in expected and pair.actual in actual for pair in known):
         taken = {pair.expected for pair in known} | {pair.actual for pair in known}
@@ -140,7 +141,19 @@ def pair_outputs(
         pairs = []
     if pairs and all(expected[a].array.shape == actual[b].array.shape for a, b in pairs):
         return [LeafPair(a, b, None) for a, b in pairs]
-    return pair_leaves(expected, actual)
+    fields = {
+        name: LeafPair(name, name, None)
+        for name in expected
+        if "[" not in name
+        and name in actual
+        and expected[name].array.shape == actual[name].array.shape
+    }
+    left, over = (
+        {name: leaf for name, leaf in side.items() if name not in fields}
+        for side in (expected, actual)
+    )
+    fields |= {pair.expected: pair for pair in pair_leaves(left, over)}
+    return [fields[name] for name in expected if name in fields]
 
 
 def _lay_weights(leaf: Leaf, pair: LeafPair, number: int) -> Array:

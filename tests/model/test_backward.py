@@ -108,3 +108,12 @@ def test_an_output_of_one_mode_alone_is_paired_beside_those_known() -> None:
     other = {**every, "b": Leaf(np.zeros(4), True)}
     assert [one.expected for one in pair_outputs(every, every, known)] == ["a", "loss", "b"]
     assert [one.expected for one in pair_outputs(every, other, known)] == ["a", "loss"]
+
+
+def test_fields_of_one_name_are_one_output_where_the_port_returns_more() -> None:
+    random = np.random.default_rng(0)
+    ours = {name: Leaf(random.normal(size=(2, 2)), True) for name in ("image", "text", "hidden[0]")}
+    theirs = {"image": ours["text"], "text": ours["image"], "more": ours["hidden[0]"]}
+    theirs["pooled"] = Leaf(random.normal(size=3), True)
+    pairs = [(one.expected, one.actual) for one in pair_outputs(ours, theirs)]
+    assert pairs == [("image", "image"), ("text", "text"), ("hidden[0]", "more")]
