@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from reprod_align.explain.code import Edit, dotted, parse_code
+from reprod_align.explain.donor import find_words
 from reprod_align.explain.edits import Candidate, Site, list_candidates
 from reprod_align.explain.executed import MODULE
 from reprod_align.explain.scope import Region, Scope, list_sites
@@ -24,8 +25,10 @@ SAID = (
 )  # fmt: skip
 """the rows that say what the reference says: of 73 mutants, 9 in 10 edits that mend are theirs"""
 _LACKING = ("missing-call", "missing-statement")
-_HANDED = ("mask", "mask-sense", "repeat", "unpacking", "stock-dropout", "switch")
+_HANDED = ("mask", "repeat", "unpacking", "stock-dropout", "switch")
 """what is handed on at a place may decide what differs at another one"""
+_OF_MASKS = ("mask", "order", "number", "comparison")
+"""how a mask is wrong in itself"""
 _FEW = ("comparison", "statement-order", "field", "operator", "function", "order", "number")
 """rows of few candidates for a statement: they are tried before those of many"""
 _MANY = (
@@ -39,6 +42,9 @@ _MANY = (
 )
 # "form" is tried where the port raises alone: elsewhere another shape hides what differs
 _REST = (*_HANDED, "unread", *_FEW, "condition", *_MANY)
+_TURNED = (
+    "mask-sense",
+)  # a mask turned round may make up for what is wrong beside it: that comes first
 _NEAR = 4  # statements
 _FURTHER = 60  # runs, once an edit mends a part: its like at the statement that makes the value follows soon
 
@@ -229,18 +235,19 @@ def list_trials(
     inner = [region for region in scope.regions if region.level in levels[:1]]
     every = scope.regions
     near += [*_list_callers(scope, inner, sites_of)]
-    rounds: list[tuple[Sequence[str], Sequence[Region] | None]] = [
+    rounds: list[tuple[Sequence[str], Sequence[Region] | Literal["masks"] | None]] = [
         *([(("mask",), None)] if first == "mask" else []),
         (SAID, None),
         (("table", "comparison"), None),
     ]
     rounds += [(("tie",), every)] if scope.ties else []
-    rounds += [(_LACKING, None), (_REST, None)] if is_sure else []
+    rounds += [(_LACKING, None), (_REST, None), (_TURNED, None)] if is_sure else []
     rounds += [(("form", "switch", "surplus", *_FEW), None)] if raises else []
-    rounds += [(_HANDED, every)] if scope.hands_mask else []
+    if scope.hands_mask:
+        rounds += [(_OF_MASKS, "masks"), (_TURNED, "masks"), (_HANDED, every)]
     rounds += [(("field",), every)] if scope.settings and not near_only else []
     rounds += [(SAID, inner), (_HANDED, every), (SAID, every)]
-    rounds += [(("table", "unread"), inner), (_LACKING + _REST, None)]
+    rounds += [(("table", "unread"), inner), (_LACKING + _REST, None), (_TURNED, "masks")]
     rounds += [] if near_only else [(("run",), inner)]
     rounds += [(_LACKING, inner), *(((row,), inner) for row in _FEW)]
     # a condition turned round may lead around the fault: what mends it where it is comes first
@@ -253,8 +260,17 @@ def list_trials(
         for site in around:
             yield from (Trial(region.file, one) for one in list_candidates(site, ("condition",)))
     for rows, regions in rounds:
-        for region, site in near if regions is None else _list_open(regions, sites_of):
+        sites: Iterable[tuple[Region, Site]] = near
+        if regions == "masks":
+            sites = (one for one in _list_open(every, sites_of) if _names_mask(one[1].statement))
+        elif regions is not None:
+            sites = _list_open(regions, sites_of)
+        for region, site in sites:
             yield from (Trial(region.file, one) for one in list_candidates(site, rows))
+
+
+def _names_mask(statement: ast.AST) -> bool:
+    return any("mask" in word.lower() for word in find_words(statement))
 
 
 def _is_around(statement: ast.AST, line: int) -> bool:

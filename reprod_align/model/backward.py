@@ -120,7 +120,8 @@ def pair_outputs(
     """Pair the models' own outputs: as known before, by name or order where shapes allow, or by value.
 
     Where one side returns more, fields of one name still are one output: an exchanged pair of them would
-    agree by value. Outputs that there are in one mode alone, as a loss in train mode, are paired by name beside those known.
+    agree by value. Outputs that there are in one mode alone, as a loss in train mode, are paired by name
+    beside those known.
     """
     if known and all(pair.expected in expected and pair.actual in actual for pair in known):
         taken = {pair.expected for pair in known} | {pair.actual for pair in known}

@@ -76,7 +76,8 @@ class Model(nn.Layer):
         kinds = paddle.zeros_like(ids)
         x = self.words(ids) + self.places(places) + self.kinds(kinds)
         x = x + self.table[: ids.shape[1]]
-        hidden = (1.0 - mask.unsqueeze([1, 2]).astype(x.dtype)) * -1e4
+        mask = mask.unsqueeze([1, 2]).astype(x.dtype)
+        hidden = (1.0 - mask) * -1e4
         steps = paddle.arange(ids.shape[1])
         position_bias = (
             self.bias((steps.unsqueeze(1) - steps).abs()).transpose([2, 0, 1]).unsqueeze(0)

@@ -14,11 +14,8 @@ PORT = Path(__file__).with_name("paddle_encoder.py")
 # what is changed in the port, to what, and how many lines the finding may be off
 FAULTS = {
     "a number that both modules hold": ("self.factor = 0.5", "self.factor = 1.0", 0),
-    "a mask that hides nothing": (".astype(x.dtype)) * -1e4", ".astype(x.dtype)) * -1.0", 0),
-    "a mask of the other sign": (
-        "(1.0 - mask.unsqueeze([1, 2]).astype(x.dtype)) * -1e4",
-        "(mask.unsqueeze([1, 2]).astype(x.dtype) - 1.0) * -1e4", 0,
-    ),
+    "a mask that hides nothing": ("(1.0 - mask) * -1e4", "(1.0 - mask) * -1.0", 0),
+    "a mask of the other sign": ("1.0 - mask", "mask - 1.0", 0),
     "an argument that is not handed on": (
         "self.attention(x, mask=mask, position_bias=position_bias)", "self.attention(x, mask=mask)", 0,
     ),
