@@ -19,6 +19,7 @@ from reprod_align.model.source.making import (
     Making,
     Trail,
     find_choice,
+    find_condition,
     find_guard,
     find_held,
     find_making,
@@ -271,6 +272,8 @@ def _find_choice(finding: Finding, runner: Runner) -> SourceLine | None:
         return not_handed
     known = {other: name for name, other in pairing.modules.items()}
     path = theirs if theirs in info.modules else parent(theirs)
+    if not ours and path in info.modules and path not in known:
+        return _find_surplus(side, info, path, known)
     while path:
         other = pairing.torch.modules.get(known.get(path, path))
         for owner, making in find_makings(side, info, path):
@@ -302,6 +305,24 @@ def _find_not_handed(side: Side, info: ModelInfo, path: str) -> SourceLine | Non
     guard = find_guard(side.find_classes(owner), last_part(path)) if owner else None
     names = read_attributes(guard) if guard is not None else []
     return find_argument(side, info, owner, names, handed=True) if names else None
+
+
+def _find_surplus(
+    side: Side, info: ModelInfo, path: str, known: Collection[str]
+) -> SourceLine | None:
+    """Return the condition under which the port makes a layer that PyTorch lacks, or where it makes it.
+
+    known: the port's modules that have a counterpart. None where following constructors says it.
+    """
+    while parent(path) and parent(path) not in known:
+        path = parent(path)
+    step = next(find_makings(side, info, path), None)
+    place = made = step[1].place if step is not None else None
+    if place is not None and is_handed_in(place):
+        files = {line.file for one in ancestors(path) for line in side.find_classes(one)}
+        made = find_only_naming(files, info.modules[path].class_name)
+    decided = find_condition(made) if made is not None else None
+    return decided or (made if made is not place else None)
 
 
 def _find_chooser(side: Side, info: ModelInfo, owner: str, condition: SourceLine) -> SourceLine:

@@ -115,6 +115,20 @@ def find_other_branch(making: Making) -> SourceLine | None:
     return None
 
 
+def find_condition(place: SourceLine) -> SourceLine | None:
+    """Return the condition of the `if` in one of whose branches a line stands alone; None if in none."""
+    tree = parse(place.file)
+    found = [
+        node for node in (ast.walk(tree) if tree is not None else ()) if isinstance(node, ast.If)
+    ]
+    for node in found:
+        for branch in (node.body, node.orelse):
+            if len(branch) == 1 and isinstance(branch[0], (ast.Assign, ast.AugAssign, ast.Expr)):
+                if branch[0].lineno <= place.line <= (branch[0].end_lineno or 0):
+                    return place_of(place.file, node.test)
+    return None
+
+
 def find_guard(classes: Sequence[SourceLine], name: str) -> SourceLine | None:
     """Return the condition under which a class makes what it holds as self.name; None if always."""
     for file, owner in find_owners(classes):

@@ -64,8 +64,10 @@ class Net(nn.Layer):
         return x, self.pooler(x)
 
 
-def make_stem() -> nn.Layer:
+def make_stem(norm: bool = False) -> nn.Layer:
     layers = [nn.Conv2D(3, 8, 3, padding=1)]
+    if norm:
+        layers += [nn.BatchNorm2D(8)]
     layers += [nn.MaxPool2D(kernel_size=2, stride=2)]
     return nn.Sequential(*layers)
 

@@ -17,6 +17,7 @@ FAULTS = {
     "a layer that is handed in": ("kernel_size=2, stride=2", "kernel_size=2, stride=4", "stem.1"),
     "a class that a function gives": ("return nn.ReLU", "return nn.GELU", "blocks.0.act"),
     "a condition in a loop": ("1 if i else stride", "stride if i else 1", "blocks.0.conv"),
+    "a condition around a layer that is handed in": ("if norm", "if not norm", "stem.1.weight"),
     "another value of another shape": ("self.dense(first)", "self.dense(x)", "pooler"),
 }
 
