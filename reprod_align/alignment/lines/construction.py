@@ -19,7 +19,7 @@ from reprod_align.model.source.making import (
     Making,
     Trail,
     find_choice,
-    find_condition,
+    find_if_around,
     find_guard,
     find_held,
     find_making,
@@ -321,7 +321,7 @@ def _find_surplus(
     if place is not None and is_handed_in(place):
         files = {line.file for one in ancestors(path) for line in side.find_classes(one)}
         made = find_only_naming(files, info.modules[path].class_name)
-    decided = find_condition(made) if made is not None else None
+    decided = find_if_around(made) if made is not None else None
     return decided or (made if made is not place else None)
 
 

@@ -115,7 +115,7 @@ def find_other_branch(making: Making) -> SourceLine | None:
     return None
 
 
-def find_condition(place: SourceLine) -> SourceLine | None:
+def find_if_around(place: SourceLine) -> SourceLine | None:
     """Return the condition of the `if` in one of whose branches a line stands alone; None if in none."""
     tree = parse(place.file)
     found = [

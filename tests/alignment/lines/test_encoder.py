@@ -26,6 +26,7 @@ FAULTS = {
     "a condition around what PyTorch does not do": ("if mask is None", "if mask is not None", 0),
     "a module that is None": ("Gate() if d > 4", "Gate() if d < 4", 0),
     "a summand that is asked for and left out": ("scores = scores + position_bias", "scores = scores", 0),
+    "a module that returns what it is given": ("return x * nn.functional.sigmoid(x)", "return x", 0),
     "a rate that is written out": ("self.drop = nn.Dropout(0.0)", "self.drop = nn.Dropout(0.4)", 0),
 }  # fmt: skip
 
