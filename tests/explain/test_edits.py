@@ -70,7 +70,7 @@ CASES = {
     "order of what is assigned": ("k, q = f(x)", "", {}, "unpacking", "q, k = f(x)"),
     "a layer that is made and not called": (
         "y = f(x)", "", {"idle": ["self.drop"]}, "unread", "y = self.drop(f(x))"),
-    "a variable that is not read": ("\ny = x", "", {"unread": {"b": 1}}, "unread", "y = x + b"),
+    "a variable that is not read": ("\ny = x", "", {"unread": {"b": range(2, 3)}}, "unread", "y = x + b"),
     "comparison": ("seen = a >= b", "", {}, "comparison", "seen = a < b"),
     "condition": ("if a < b: pass", "", {}, "condition", "if a >= b: pass"),
     "condition, of a choice": ("y = a if a < b else c", "", {}, "condition", "y = a if a >= b else c"),
