@@ -26,11 +26,14 @@ def lent_tables(reference: Side, port: Side) -> Iterator[list[str]]:
     """Let the port hold the reference's tables in the block, and yield their names in the port."""
     ours, theirs = reference.read_tables(), port.read_tables()
     found = _pair_tables(ours, theirs)
-    if found:  # a buffer of both is loaded as weights are
+    if found:  # a buffer of both is loaded as weights are, if it has as many rows
         buffers = reference.describe().tensors, port.describe().tensors
         found = {name: other for name, other in found.items()
-                 if name not in buffers[1] or other not in buffers[0]}  # fmt: skip
-        port.set_tables({name: ours[other] for name, other in found.items()})
+                 if name not in buffers[1] or other not in buffers[0]
+                 or ours[other].shape != theirs[name].shape}  # fmt: skip
+        port.set_tables(
+            {name: lay_over(ours[other], theirs[name]) for name, other in found.items()}
+        )
     try:
         yield list(found)
     finally:
@@ -46,14 +49,46 @@ def describe_tables(names: list[str]) -> str:
             f"{verb} {REFERENCE}'s numbers: {shorten(names, _NAMED)}")  # fmt: skip
 
 
+def may_fit(due: Array, held: Array) -> bool:
+    """Tell whether two tables are of one size, or of more and fewer rows, such as positions."""
+    if due.size == held.size:
+        return True
+    return due.ndim == held.ndim > 1 and due.shape[-1] == held.shape[-1]
+
+
+def fit(due: Array, held: Array) -> Array:
+    """Return as much of the reference's table as the port's has, in its shape."""
+    return due.reshape(held.shape) if due.size == held.size else cut(due, held)
+
+
+def cut(table: Array, other: Array) -> Array:
+    """Return what a table has of the rows of another."""
+    return table[tuple(map(slice, np.minimum(table.shape, other.shape)))]
+
+
+def lay_over(due: Array, held: Array) -> Array:
+    """Return the port's table with the reference's rows in it, as far as there are any."""
+    rows, made = fit(due, held), held.copy()
+    made[tuple(map(slice, rows.shape))] = rows
+    return made
+
+
 def _pair_tables(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> dict[str, str]:
-    """Return the port's tables that are one of the reference's but for float32 rounding, with its name."""
+    """Return the port's tables that are one of the reference's but for float32 rounding, with its name.
+
+    One of them may have more rows.
+    """
     found = {}
     for name, table in theirs.items():
-        alike = {other: one for other, one in ours.items() if one.shape == table.shape}
-        if any(np.array_equal(one, table, equal_nan=True) for one in alike.values()):
+        alike = {
+            other: cut(one, table)
+            for other, one in ours.items()
+            if may_fit(one, table) and one.ndim == table.ndim and one.shape[1:] == table.shape[1:]
+        }
+        rows = {other: cut(table, one) for other, one in alike.items()}
+        if any(np.array_equal(one, rows[other], equal_nan=True) for other, one in alike.items()):
             continue
-        near = {other: one for other, one in alike.items() if _is_rounded(one, table)}
+        near = {other: one for other, one in alike.items() if _is_rounded(one, rows[other])}
         first = next(iter(near), None)
         if first is not None and all(np.array_equal(one, near[first]) for one in near.values()):
             found[name] = first

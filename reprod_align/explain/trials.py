@@ -217,8 +217,8 @@ def list_trials(
     near_only: that line is known from the calls; elsewhere only what the reference says and the rows of
     few candidates are tried. is_sure: the call at that line is proven to be the one that differs; else a
     condition may have led there. first: the row that is tried before all others: "condition", those around
-    that line, where PyTorch makes no such call, or "mask". raises: the port raises at that line, which may
-    want another form of a value.
+    that line, where PyTorch makes no such call, or "mask"; "table" for the arithmetic of a constructor.
+    raises: the port raises at that line, which may want another form of a value.
     """
     known: dict[Region, list[Site]] = {}
 
@@ -239,6 +239,7 @@ def list_trials(
         *([(("mask",), None)] if first == "mask" else []),
         (SAID, None),
         (("table", "comparison"), None),
+        *([((row,), inner) for row in _FEW] if first == "table" else []),
     ]
     rounds += [(("tie",), every)] if scope.ties else []
     rounds += [(_LACKING, None), (_REST, None), (_TURNED, None)] if is_sure else []

@@ -145,7 +145,7 @@ def _find_passing(
         and {*held}.intersection(list_targets(made.source))
     ):
         return made.source  # another assignment between did not run
-    if used.name == RETURN:  # of what it was given: a function that does nothing lacks the call itself
+    if used.name == RETURN:  # a function that gives back what it was given lacks the call itself
         return named
     if named is None and not inside and used.callers and is_parameter(place, held):
         return find_single_renaming(used.callers[0], place, held) or used.callers[0]

@@ -218,7 +218,8 @@ def _add_fault(
         # what a module holds makes the fault go away: only what PyTorch's code says there says more
         rows = ("reference",) if lines.is_proven else ROWS
         near = told, lines.is_sure, lines.first
-        edit = experiment.explain(finding, first, near, lines.call, rows)
+        made = lines.table and experiment.explain_making(finding, lines.table)
+        edit = made or experiment.explain(finding, first, near, lines.call, rows)
         if edit is not None:
             why = _rank_causes(guess, lines, edit)
             shown = _move_to_owner(runner, _show_edit(finding, edit, why), edit, fault)

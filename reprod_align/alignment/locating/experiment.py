@@ -23,13 +23,15 @@ from reprod_align.alignment.locating.elsewhere import run_elsewhere
 from reprod_align.alignment.locating.fault import Fault
 from reprod_align.alignment.locating.faults import find_backward_faults, list_differences
 from reprod_align.alignment.locating.pinning import run_again
+from reprod_align.alignment.locating.remaking import NotRemadeError, remake
 from reprod_align.alignment.runner import Runner
+from reprod_align.alignment.tables import cut, fit, lay_over, may_fit
 from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array
 from reprod_align.base.text import ancestors, is_within, last_part, parent
 from reprod_align.explain.donor import translate_keyword
 from reprod_align.explain.edits import ROWS
-from reprod_align.explain.executed import note_lines
+from reprod_align.explain.executed import note_functions, note_lines
 from reprod_align.explain.overlay import NotAppliedError, overlaid
 from reprod_align.explain.scope import Scope, Sources, find_owner, find_scope
 from reprod_align.explain.trials import BUDGETS, Files, Made, Texts, Trial, TrialSearch, list_texts
@@ -53,6 +55,20 @@ Key = tuple[Any, ...]
 """of a fault: what is the same in another run"""
 Told = tuple[SourceLine | None, SourceLine | None, str]
 """the lines that make a value, and what is wrong with it"""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A tensor that a module of the port makes, and what it should hold."""
+
+    name: str
+    """of the port's: "layers.0.rotary.cos" """
+    due: Array
+    """as much of PyTorch's as both sides hold, in the port's shape"""
+
+    def fits(self, held: Array) -> bool:
+        """Tell whether a tensor holds what it should."""
+        return are_equal(self.due, cut(held, self.due), ROUGH)
 
 
 @dataclass
@@ -228,7 +244,7 @@ class Experiment:
 
     # ------------------------------------------------- values that modules hold
 
-    def explain_tensor(self, fault: Fault) -> Told | None:
+    def explain_tensor(self, fault: Fault) -> tuple[Told, Table] | None:
         """Return what is wrong with a tensor that a module makes itself; None if nothing is found.
 
         With PyTorch's values in it the fault is gone.
@@ -241,27 +257,77 @@ class Experiment:
             if self.tensors >= _MOST_TENSORS:
                 return None
             self.tensors += 1
-            if (
-                self._mends_loaded(fault, name, other)
-                if other in pairing.paddle.tensors
-                else self._mends_set(due, held, fault, name, other)
-            ):
+            known = other in pairing.paddle.tensors
+            ours, theirs = (
+                (self.runner.weights[name], self.runner.held[other])
+                if known
+                else (due[name], held[other])
+            )
+            table = Table(other, fit(ours, theirs))
+            setter = self.runner.port.load if known else self.runner.port.set_tables
+            if self._mends_set(setter, fault, table, theirs):
                 words = (
                     f"{last_part(other)}, a tensor that {PORT}'s module makes, is not "
                     f"{REFERENCE}'s {name}"
                 )
-                ours, theirs = (parent(name), last_part(name)), (parent(other), last_part(other))
-                return (
-                    find_argument(self.runner.reference, pairing.torch, ours[0], [ours[1]]),
-                    find_argument(self.runner.port, pairing.paddle, theirs[0], [theirs[1]]),
+                pairs = (parent(name), last_part(name)), (parent(other), last_part(other))
+                told = (
+                    find_argument(self.runner.reference, pairing.torch, pairs[0][0], [pairs[0][1]]),
+                    find_argument(self.runner.port, pairing.paddle, pairs[1][0], [pairs[1][1]]),
                     f"{words}: with its values the numbers agree",
                 )
+                return told, table
         return None
 
-    def find_other_table(self, path: str) -> Told | None:
+    def explain_making(self, finding: Finding, table: Table) -> Suggestion | None:
+        """Return the edit with which a module's constructor makes a table as it should be; None if none does.
+
+        finding: at the line that makes it.
+        """
+        runner, reference, port = self.runner, self.runner.reference, self.runner.port
+        if not (isinstance(reference, LocalSide) and isinstance(port, LocalSide)):
+            return None
+
+        def make() -> Array | None:
+            try:
+                module = remake(port, runner.pairing.paddle, parent(table.name))
+                made: Array = port.fw.array(getattr(module, last_part(table.name)))
+            except (NotRemadeError, AttributeError):
+                return None
+            return made
+
+        def mends(made: Made) -> bool:
+            try:
+                with overlaid(self.files.loaded, made[1], classes):
+                    held = make()
+            except NotAppliedError:
+                return False
+            return held is not None and table.fits(held)
+
+        began = time.process_time()
+        first, held = make(), port.read_tables().get(table.name)
+        seconds = time.process_time() - began
+        if first is None or held is None or not are_equal(first, held, ROUGH) or seconds > SLOW:
+            return None
+        classes = [*{type(module) for _, module in port.fw.modules(port.model)}]
+        modules, sources = runner.pairing.modules, Sources(self.files.loaded)
+        scope = find_scope(finding, reference, port, modules, sources, note_functions(make))
+        regions = [one for one in scope.regions if self.files.knows(one.file)]
+        scope = replace(scope, regions=regions)
+        found = self.search.find_first(
+            lambda: chain(self.found, list_texts(self.files, scope, {}, first="table")),
+            mends,
+            partial(use_one_thread, reference, port),
+            seconds,
+        )
+        if found is not None and found not in self.found:
+            self.found.append(found)
+        return None if found is None else self.files.suggest(found[0])
+
+    def find_other_table(self, path: str) -> tuple[Told, Table] | None:
         """Return a tensor that a module in `path` makes and holds, and that PyTorch's of its name is not.
 
-        Nothing is proven: what is computed of it when the module is made cannot be made anew.
+        Nothing is proven: what is computed of it when the module is made is not made anew.
         """
         reference, port = self.runner.reference, self.runner.port
         due: dict[str, list[tuple[str, Array]]] = {}
@@ -269,15 +335,17 @@ class Experiment:
             due.setdefault(last_part(place).lstrip("_"), []).append((place, array))
         for place, array in port.read_tables().items():
             name = last_part(place).lstrip("_")
-            alike = [one for one in due.get(name, ()) if one[1].size == array.size]
+            alike = [
+                (other, fit(one, array)) for other, one in due.get(name, ()) if may_fit(one, array)
+            ]
             if not alike or not is_within(place, path):
                 continue
-            if not any(are_equal(one[1].reshape(array.shape), array, ROUGH) for one in alike):
+            if not any(are_equal(one, cut(array, one), ROUGH) for _, one in alike):
                 line = find_argument(port, self.runner.pairing.paddle, parent(place), [name])
                 ours = self.runner.pairing.torch
                 other = find_argument(reference, ours, parent(alike[0][0]), [name])
                 words = f"{name}, a tensor that {PORT}'s module makes, is not {REFERENCE}'s {alike[0][0]}"
-                return other, line, words
+                return (other, line, words), Table(place, alike[0][1])
         return None
 
     def explain_number(self, fault: Fault, found: Difference | None) -> Told | None:
@@ -399,13 +467,13 @@ class Experiment:
                 if not one.is_parameter and name in self.runner.weights}  # fmt: skip
         for other, one in pairing.paddle.tensors.items():
             held = self.runner.held.get(other)
-            if one.is_parameter or other in pairing.loaded_names or held is None:
+            if one.is_parameter or other in pairing.loaded_names or held is None or held.size < 2:
                 continue
             if not is_within(other, path):
                 continue
-            alike = [name for name, array in ours.items()
-                     if array.size == held.size > 1 and array.dtype.kind == held.dtype.kind]  # fmt: skip
-            if any(are_equal(ours[name].reshape(held.shape), held, _CLOSE) for name in alike):
+            alike = {name: fit(array, held) for name, array in ours.items()
+                     if array.dtype.kind == held.dtype.kind and may_fit(array, held)}  # fmt: skip
+            if any(are_equal(one, cut(held, one), _CLOSE) for one in alike.values()):
                 continue
             yield from (
                 (name, other)
@@ -437,28 +505,19 @@ class Experiment:
         composites = {self.run.port.calls[number].path for number in self.run.composites}
         return path in self.run.counterparts.stock and path not in composites
 
-    def _mends_loaded(self, fault: Fault, name: str, other: str) -> bool:
-        port, held = self.runner.port, self.runner.held[other]
-        port.load({other: self.runner.weights[name].reshape(held.shape)})
-        try:
-            return self.is_gone(fault)
-        finally:
-            port.load({other: held})
-
     def _mends_set(
         self,
-        due: Mapping[str, Array],
-        held: Mapping[str, Array],
+        load: Callable[[Mapping[str, Array]], None],
         fault: Fault,
-        name: str,
-        other: str,
+        table: Table,
+        held: Array,
     ) -> bool:
-        port = self.runner.port
-        port.set_tables({other: due[name].reshape(held[other].shape)})
+        """Tell whether a fault is gone with a table as it should be. load: gives the port tensors."""
+        load({table.name: lay_over(table.due, held)})
         try:
             return self.is_gone(fault)
         finally:
-            port.set_tables({other: held[other]})
+            load({table.name: held})
 
     # ------------------------------------------------- runs
 
@@ -501,8 +560,8 @@ def _list_tables_apart(
     for other, table in held.items():
         if other in known or not is_within(other, path):
             continue
-        alike = [name for name, one in due.items() if one.size == table.size]
-        if not any(are_equal(due[name].reshape(table.shape), table, ROUGH) for name in alike):
+        alike = {name: fit(one, table) for name, one in due.items() if may_fit(one, table)}
+        if not any(are_equal(one, cut(table, one), ROUGH) for one in alike.values()):
             yield from ((name, other) for name in alike)
 
 

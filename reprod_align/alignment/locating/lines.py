@@ -23,7 +23,7 @@ from reprod_align.alignment.lines.divergence import (
 from reprod_align.alignment.lines.graph import KnownValues
 from reprod_align.alignment.lines.origin import describe_difference, find_handing, find_origin
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Which
-from reprod_align.alignment.locating.experiment import Experiment
+from reprod_align.alignment.locating.experiment import Experiment, Table
 from reprod_align.alignment.locating.fault import Fault, compare, rounding_of
 from reprod_align.alignment.locating.pinning import run_again
 from reprod_align.alignment.runner import Runner
@@ -63,6 +63,8 @@ class Lines:
     """where the port's call is written, which `paddle` may only give a number"""
     is_proven: bool = False
     """whether a run in which it is changed has shown that the fault is gone"""
+    table: Table | None = None
+    """what a module holds, where that is wrong"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +103,9 @@ class LineFinder:
         """
         lines = self._find(fault)
         if fault.stage == "forward" and not (lines.words or lines.is_proven):
-            made = self._experiment.find_other_table(fault.place[1])
-            lines = lines if made is None or made[1] is None else Lines(*made)
+            told = self._experiment.find_other_table(fault.place[1])
+            if told is not None and told[0][1] is not None:
+                lines = Lines(*told[0], table=told[1])
         known = lines.is_proven or bool(lines.words)  # else nothing shows that a condition decides
         condition = find_decision(lines.paddle) if known and lines.paddle is not None else ""
         decided = f"`{condition}` decides it" if condition else ""
@@ -232,8 +235,8 @@ class LineFinder:
             return Lines(ours, named[1], remedy=named[2], is_proven=True)
         if _is_proven(found) and not scales:
             return None
-        if (table := self._experiment.explain_tensor(fault)) is not None:
-            return Lines(*table, is_proven=True)
+        if (told := self._experiment.explain_tensor(fault)) is not None:
+            return Lines(*told[0], is_proven=True, table=told[1])
         if not (_is_open(found) or scales):
             return None
         inside = [one for one in self._traces[1].operations if one.call == scope.theirs.key]

@@ -54,6 +54,20 @@ class Gate(nn.Layer):
         return x * nn.functional.sigmoid(x)
 
 
+def make_waves(rows: int, d: int) -> paddle.Tensor:
+    steps = paddle.arange(float(rows)).unsqueeze(1) / 10000 ** (paddle.arange(0.0, d, 2) / d)
+    return paddle.concat([paddle.sin(steps), paddle.cos(steps)], axis=-1)
+
+
+class Waves(nn.Layer):
+    def __init__(self, rows: int, width: int) -> None:
+        super().__init__()
+        self.table = make_waves(rows, width)
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        return x + self.table[: x.shape[1]]
+
+
 class Model(nn.Layer):
     def __init__(self, d: int = 8) -> None:
         super().__init__()
@@ -65,6 +79,8 @@ class Model(nn.Layer):
         self.layers = nn.LayerList(Layer(d) for _ in range(2))
         self.bias = nn.Embedding(9, 2)
         self.gate = Gate() if d > 4 else None
+        width = d
+        self.waves = Waves(9, width)
         self.table = (paddle.arange(72.0) / 64).reshape([9, 8])
 
     def forward(self, ids: paddle.Tensor, mask: paddle.Tensor | None = None) -> paddle.Tensor:
@@ -75,7 +91,7 @@ class Model(nn.Layer):
         places = lengths - ones
         kinds = paddle.zeros_like(ids)
         x = self.words(ids) + self.places(places) + self.kinds(kinds)
-        x = x + self.table[: ids.shape[1]]
+        x = self.waves(x + self.table[: ids.shape[1]])
         mask = mask.unsqueeze([1, 2]).astype(x.dtype)
         hidden = (1.0 - mask) * -1e4
         steps = paddle.arange(ids.shape[1])

@@ -23,6 +23,8 @@ FAULTS = {
     "a step of a composite call": ("shares = nn.functional.softmax(scores, -1)", "shares = scores", 0),
     "parts that are exchanged": ("first, second = paddle.chunk", "second, first = paddle.chunk", 0),
     "a table of another name": ("paddle.arange(72.0) / 64", "paddle.arange(72.0) / 32", 0),
+    "a function in a constructor": ("paddle.cos(steps)", "paddle.sin(steps)", 0),
+    "a number in a constructor": ("/ 10000 **", "/ 1000 **", 0),
     "a condition around what PyTorch does not do": ("if mask is None", "if mask is not None", 0),
     "a module that is None": ("Gate() if d > 4", "Gate() if d < 4", 0),
     "a summand that is asked for and left out": ("scores = scores + position_bias", "scores = scores", 0),

@@ -1,5 +1,7 @@
 """An encoder around PyTorch's own attention, with a bias that is handed through its layers."""
 
+import math
+
 import torch
 from torch import nn
 
@@ -47,6 +49,18 @@ class Gate(nn.Module):
         return x * torch.sigmoid(x)
 
 
+class Waves(nn.Module):
+    def __init__(self, rows: int, d: int) -> None:
+        super().__init__()
+        places, waves = torch.arange(rows)[:, None], torch.zeros(rows, d)
+        factors = torch.exp(torch.arange(0, d, 2) * (-math.log(10000.0) / d))
+        waves[:, : d // 2], waves[:, d // 2 :] = (places * factors).sin(), (places * factors).cos()
+        self.register_buffer("weight", waves)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.weight[: x.shape[1]]
+
+
 class Model(nn.Module):
     def __init__(self, d: int = 8) -> None:
         super().__init__()
@@ -57,13 +71,14 @@ class Model(nn.Module):
         )
         self.layers = nn.ModuleList(Layer(d) for _ in range(2))
         self.bias, self.gate = nn.Embedding(9, 2), Gate()
-        self.register_buffer("waves", (torch.arange(72.0) / 64).reshape(9, 8), persistent=False)
+        self.waves = Waves(12, d)
+        self.register_buffer("slopes", (torch.arange(72.0) / 64).reshape(9, 8), persistent=False)
         self.register_buffer("place_ids", torch.arange(9).expand(1, -1), persistent=False)
 
     def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         kinds = torch.zeros_like(ids)
         x = self.words(ids) + self.places(self.place_ids[:, : ids.shape[1]]) + self.kinds(kinds)
-        x = x + self.waves[: ids.shape[1]]
+        x = self.waves(x + self.slopes[: ids.shape[1]])
         hidden = (1.0 - mask[:, None, None].to(x.dtype)) * -1e4
         steps = self.place_ids[:, : ids.shape[1]]
         position_bias = self.bias((steps.mT - steps).abs()).permute(2, 0, 1)[None]
