@@ -169,6 +169,25 @@ def test_a_layer_that_a_function_makes_and_what_it_chooses_by_are_found(helpers:
     assert [choice.line for choice in choices if choice is not None] == [7, 9]
 
 
+@pytest.mark.parametrize(("nth", "line"), [((0, 2), 4), ((1, 2), 6), ((1, 3), 4)])
+def test_of_several_layers_of_a_list_each_call_makes_one(
+    nth: tuple[int, int], line: int, tmp_path: Path
+) -> None:
+    """Where there are more layers than calls, one of them stands in a loop: the first is named."""
+    file = tmp_path / "port.py"
+    file.write_text(
+        "class Outer:\n"
+        "    def __init__(self):\n"
+        "        layers = []\n"
+        "        layers.append(Block(3))\n"
+        "        layers.append(Head(4))\n"
+        "        layers.append(Block(5))\n"
+        "        self.layers = Sequential(*layers)\n"
+    )
+    making = find_making([SourceLine(str(file), 2)], ["layers", "0"], "Block", nth)
+    assert making is not None and making.place is not None and making.place.line == line
+
+
 def test_an_argument_that_partial_binds_is_found_there(helpers: Path) -> None:
     outer, norm = [SourceLine(str(helpers), 12)], [SourceLine(str(helpers), 2)]
     making = find_making(outer, ["norm"], "Norm")

@@ -111,11 +111,14 @@ def find_deciding(
 def find_makings(side: Side, info: ModelInfo, path: str) -> Iterator[tuple[str, Making]]:
     """Yield the modules around one that make it, the nearest first, each with where it does so."""
     kind, owner = info.modules[path].class_name if path in info.modules else "", path
+    alike = [name for name, one in info.modules.items()
+             if name and one.class_name == kind and parent(name) == parent(path)]  # fmt: skip
+    nth = (alike.index(path), len(alike)) if path in alike else (0, 1)
     while owner:
         owner = parent(owner)
         steps = path[len(owner) :].lstrip(".").split(".")
         classes = side.find_classes(owner, anywhere=True)
-        making = find_making(classes, steps, kind)
+        making = find_making(classes, steps, kind, nth)
         if making is not None and (
             making.is_call_of(kind) or making.file in list_files(side, owner)
         ):

@@ -117,6 +117,9 @@ def _find_passing(
     renamings = [
         one for name in held for one in follow_renamings(place.file, place.line, name, since)
     ]
+    if found.ours is not None and is_mask_added(found.ours):
+        if (idle := _find_idle(used)) is not None:
+            return idle.source
     if found.how != "lacking":  # PyTorch's value is made by a call that the port does not make
         return renamings[-1] if renamings and not found.is_sure else None
     if made is not None and not is_same_function(made.source, place):
@@ -150,6 +153,28 @@ def _find_passing(
     if named is None and not inside and used.callers and is_parameter(place, held):
         return find_single_renaming(used.callers[0], place, held) or used.callers[0]
     return named
+
+
+_NEAR = 4  # calls
+
+
+def _find_idle(used: Operation) -> Operation | None:
+    """Return a call shortly before one that takes several values and gives back one of them as it is.
+
+    Where a mask is lacking, that is the call that should hide: `where(mask, x, x)`.
+    """
+    above = [used]
+    for one in above:
+        if one is not used and len(one.inputs) > 1 and len(one.outputs) == 1:
+            if any(is_same(given, one.outputs[0]) for given in one.inputs):
+                return one
+        if len(above) <= _NEAR:
+            above += [
+                it
+                for it in one.makers
+                if it is not None and is_same_function(it.source, used.source)
+            ]
+    return None
 
 
 def _find_renamed(made: Operation) -> SourceLine | None:

@@ -49,11 +49,15 @@ class Making:
 
 
 def find_making(
-    classes: Sequence[SourceLine], path: Sequence[str], class_name: str
+    classes: Sequence[SourceLine],
+    path: Sequence[str],
+    class_name: str,
+    nth: tuple[int, int] = (0, 1),
 ) -> Making | None:
     """Return where a class makes the layer that it holds under `path`, such as ("layers", "0").
 
     classes: a line inside the class, and one inside each of its base classes. class_name: of the layer.
+    nth: which of how many layers of that class beside each other it is; as many calls make one each.
     """
     owners = list(find_owners(classes))
     for file, owner in owners:
@@ -68,7 +72,7 @@ def find_making(
         parts = [*_list_assigned(file, made)]
         calls = [call for part in parts for call in find_calls(part, *names)]
         if calls:
-            return Making(file, owner, calls[0])
+            return Making(file, owner, calls[nth[0] if len(calls) == nth[1] else 0])
         whole = Making(file, owner, node)
         inside = _find_inside(whole, [node, *parts], path[1:], class_name)
         call = _find_on_one_line(find_calls(owner, class_name))

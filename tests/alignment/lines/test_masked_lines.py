@@ -19,6 +19,10 @@ FAULTS = {
     "another index": ("self.table(ids)", "self.table(counted)", "`ids` in place of `counted`"),
     "mask not handed on": (
         "self.block(x, mask=mask)", "self.block(x)", "`self.block(x, mask=mask)` in place of"),
+    "mask of which nothing comes": (
+        "scores = scores + mask\n        return F.softmax(scores,",
+        "scores = paddle.where(mask < 0, scores, scores)\n        return F.softmax(scores * 1.0,",
+        "PyTorch adds a mask"),
     "step of a function": ("F.softmax(scores, axis=-1)", "scores", "PyTorch calls softmax inside"),
 }  # fmt: skip
 
