@@ -5,16 +5,18 @@ A constructor's arguments are read again where the module is made, in the code o
 
 import ast
 import inspect
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reprod_align.alignment.lines.construction import find_makings
-from reprod_align.base.text import ancestors
+from reprod_align.base.text import ancestors, is_within
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import ModelInfo
 from reprod_align.model.source.making import Making
 
 _ABSENT = object()
+_LARGEST = 2**24  # elements of a module's parameters: one that computes a table is small
 
 
 class NotRemadeError(Exception):
@@ -24,8 +26,11 @@ class NotRemadeError(Exception):
 def remake(side: LocalSide, info: ModelInfo, path: str) -> Any:
     """Return another module made as the one at `path` was; the random numbers go on as they would have.
 
-    Raises NotRemadeError if an argument cannot be told, or if the constructor raises.
+    Raises NotRemadeError if it is large, if an argument cannot be told, or if the constructor raises.
     """
+    held = (one.shape for name, one in info.tensors.items() if is_within(name, path))
+    if sum(map(math.prod, held)) > _LARGEST:
+        raise NotRemadeError(f"{path} is too large to be made once more")
     modules = dict(side.fw.modules(side.model))
     module = modules[path]
     makings = ((owner, making) for owner, making in find_makings(side, info, path)
