@@ -894,6 +894,11 @@ def turn_mask(site: Site) -> Iterator[Text]:
             if isinstance(node.op, ast.Mult) and isinstance(node.left, _VALUES):
                 yield node.left, f"1 - {site.text(node.left)}"
         whole = site.text(site.value)
+        sum_of_two = isinstance(site.value, ast.BinOp) and isinstance(
+            site.value.op, (ast.Add, ast.Sub)
+        )
+        if sum_of_two or isinstance(site.value, (ast.Compare, ast.BoolOp, ast.IfExp)):
+            whole = f"({whole})"
         yield site.value, f"(1 - {whole}) * {_HIDING[0]}"
         yield site.value, f"1 - {whole}"
 

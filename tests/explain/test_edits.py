@@ -116,6 +116,8 @@ CASES = {
         "mask = mask.unsqueeze(1)", "", {}, "mask-sense", "mask = (1 - mask.unsqueeze(1)) * -10000.0"),
     "mask of 1 for what counts, a factor": (
         "mask = mask.unsqueeze(1) * -1e4", "", {}, "mask-sense", "mask = (1 - mask.unsqueeze(1)) * -1e4"),
+    "a mask that is compared, turned round": (
+        "mask = a[:, None] < a[None]", "", {}, "mask-sense", "mask = 1 - (a[:, None] < a[None])"),
     "switch": (
         "y = f(x, return_dict=return_dict)", "", {"switches": ["return_dict"]}, "switch",
         "y = f(x, return_dict=True)"),

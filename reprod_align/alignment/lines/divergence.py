@@ -9,6 +9,7 @@ they hide; a call in between may hide the right places by other numbers.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -672,6 +673,23 @@ def find_places(array: Array) -> Places | None:
     return None if low.all() or not low.any() else Places(np.squeeze(low), hidden)
 
 
+def _lay_alike(one: Array, other: Array) -> tuple[Array, Array] | None:
+    """Return two masks in one shape: one may have an axis of heads more, or heads within its first axis."""
+    few, many = sorted((one, other), key=np.size)
+    forms = [few]
+    if few.ndim and few.ndim == many.ndim and not many.shape[0] % few.shape[0]:
+        forms.append(np.repeat(few, many.shape[0] // few.shape[0], axis=0))
+    if few.ndim and few.ndim + 1 == many.ndim:
+        forms.append(few[:, None])
+    if few.size == many.size:
+        forms.append(few.reshape(many.shape))
+    for form in forms:
+        with suppress(ValueError):
+            laid, whole = np.broadcast_arrays(form, many)
+            return (laid, whole) if few is one else (whole, laid)
+    return None
+
+
 _ADDING: Final = frozenset({"add", "subtract"})
 
 
@@ -695,9 +713,9 @@ def hides_otherwise(taker: Operation, mask: Array, known: Sequence[Places]) -> b
 
 def tell_the_same(found: Places, due: Places) -> bool:
     """Tell whether two masks tell the same places apart; the same are hidden, if both say which."""
-    try:
-        ours, theirs = np.broadcast_arrays(due.low, found.low)
-    except ValueError:
-        return True  # of another shape: nothing is known
+    laid = _lay_alike(due.low, found.low)
+    if laid is None:
+        return True  # nothing is known
+    ours, theirs = laid
     either = not (found.are_hidden and due.are_hidden)
     return bool((ours == theirs).all() or (either and (ours != theirs).all()))

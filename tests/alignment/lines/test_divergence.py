@@ -1,13 +1,21 @@
 """The search on calls made by hand: which call of the port is the first to give something else."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from reprod_align.alignment.lines.divergence import Difference, find_cut, find_difference
+from reprod_align.alignment.lines.divergence import (
+    Difference,
+    find_cut,
+    find_difference,
+    find_places,
+    tell_the_same,
+)
 from reprod_align.alignment.lines.graph import KnownValues, are_alike, are_equal, name_of
 from reprod_align.alignment.lines.origin import describe_difference, find_origin
 from reprod_align.model.source import RETURN, Operation, SourceLine
 
 import numpy as np
+import pytest
 
 X = np.random.default_rng(0).normal(size=(3, 4))
 Array = np.ndarray
@@ -152,3 +160,22 @@ def test_a_call_before_one_that_the_reference_makes_of_the_same_is_extra() -> No
     ]
     other = search(scaled, theirs)
     assert other is None or not (other.how == "extra" and other.is_sure)
+
+
+HIDDEN_PLACES = np.triu(np.ones((2, 1, 5, 5)), 1) * -1e9
+HIDDEN_PLACES[1, 0, :, 4] = -1e9
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 5, 5), (2, 5, 5), (2, 3, 5, 5), (6, 5, 5)])
+@pytest.mark.parametrize("is_same", [True, False])
+def test_masks_are_the_same_with_heads_in_an_axis_of_their_own_or_in_the_first(
+    shape: tuple[int, ...], is_same: bool
+) -> None:
+    heads = (
+        np.broadcast_to(HIDDEN_PLACES, (2, 3, 5, 5)) if 3 in shape or 6 in shape else HIDDEN_PLACES
+    )
+    found, due = find_places(heads.reshape(shape)), find_places(HIDDEN_PLACES)
+    assert found is not None and due is not None
+    if not is_same:
+        found = replace(found, low=~found.low)
+    assert tell_the_same(found, due) is is_same
