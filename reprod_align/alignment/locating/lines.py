@@ -174,7 +174,7 @@ class LineFinder:
         """Return where the port chooses to hold None for a module without weights that PyTorch calls."""
         paired, port = set(self._run.counterparts.names.values()), self._runner.port
         for call in self._traces[0].operations:
-            path = call.module if call.child is None else call.child[0]
+            path = _name_called(call)
             name, other = last_part(path), f"{scope.theirs.path}.{last_part(path)}".lstrip(".")
             if not path or path in paired or parent(path) != scope.ours.path:
                 continue
@@ -205,6 +205,8 @@ class LineFinder:
         pairing = self._runner.pairing
         sure = found.how == "value" or (found.how == "call" and found.is_sure)
         origin = find_origin(found, self._run.counterparts.names)
+        if found.ours is not None and found.used is not None and self._is_moved(found):
+            origin = found.ours.source, found.used.source
         lines = Lines(*origin, describe_difference(found), is_sure=sure)
         ours = find_deciding(self._runner.reference, pairing.torch, found.ours, lines.torch)
         theirs = find_deciding(self._runner.port, pairing.paddle, found.theirs, lines.paddle)
@@ -218,6 +220,15 @@ class LineFinder:
             is_open=_may_be_a_mask(fault, found),
             first=_find_likeliest(found),
         )
+
+    def _is_moved(self, found: Difference) -> bool:
+        """Tell whether the port makes a call of a module that it lacks here at another place."""
+        if found.how != "lacking" or found.ours is None:
+            return False
+        names, path = self._run.counterparts.names, _name_called(found.ours)
+        ours, theirs = ([*map(_name_called, trace.operations)] for trace in self._traces)
+        made = [one for one in theirs if names.get(one) == path]
+        return bool(path) and 0 < len(made) == ours.count(path)
 
     def _find_held(self, fault: Fault, scope: CallPair, found: Difference | None) -> Lines | None:
         """Return the line of a value that a module holds, and without which the fault is gone."""
@@ -420,6 +431,11 @@ class LineFinder:
             )
         except ModelFailure:
             return Trace(), Trace()
+
+
+def _name_called(operation: Operation) -> str:
+    """Return the module that a call is of, or in whose code it stands."""
+    return operation.module if operation.child is None else operation.child[0]
 
 
 def _is_proven(found: Difference | None) -> bool:
