@@ -223,7 +223,8 @@ class LineFinder:
 
     def _is_moved(self, found: Difference) -> bool:
         """Tell whether the port makes a call of a module that it lacks here at another place."""
-        if found.how != "lacking" or found.ours is None:
+        in_layer = found.used is not None and found.used.user is not None  # a setting decides there
+        if found.how != "lacking" or found.ours is None or in_layer:
             return False
         names, path = self._run.counterparts.names, _name_called(found.ours)
         ours, theirs = ([*map(_name_called, trace.operations)] for trace in self._traces)
