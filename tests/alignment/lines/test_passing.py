@@ -43,7 +43,9 @@ def test_line_and_cause_are_named(name: str, tmp_path: Path) -> None:
 
 def test_a_call_that_is_moved_is_named_where_another_stands_in_its_place(tmp_path: Path) -> None:
     """Not at the statement before it, which a call that is left out would leave behind."""
-    moved = "after, _ = before, 0\n        after = self.norm(after)\n        return self.dense(after)"
+    moved = (
+        "after, _ = before, 0\n        after = self.norm(after)\n        return self.dense(after)"
+    )
     before = "after = self.dense(before)\n        return self.norm(after)"
     port, changed = plant(PORT, before, moved, tmp_path)
     finding = judge(port).findings[0]
