@@ -1000,11 +1000,11 @@ def use_unread(site: Site) -> Iterator[Text]:
     for name in site.idle:
         yield from ((node, f"{name}({site.text(node)})") for node in _list_values(site))
     named = [node for node in site.walk(ast.Name) if not _is_called(site, node)]
+    # a condition is true or false: nothing is added to it
+    summed = () if isinstance(site.statement, (ast.If, ast.While)) else (site.value, *named)
     for name, lines in site.unread.items():
         if site.statement.lineno in lines:
-            for node in (
-                () if isinstance(site.statement, (ast.If, ast.While)) else (site.value, *named)
-            ):
+            for node in summed:
                 yield from ((node, f"{site.text(node)} {sign} {name}") for sign in "+*")
             yield from ((node, name) for node in named)
 

@@ -42,9 +42,8 @@ _MANY = (
 )
 # "form" is tried where the port raises alone: elsewhere another shape hides what differs
 _REST = (*_HANDED, "unread", *_FEW, "condition", *_MANY)
-_TURNED = (
-    "mask-sense",
-)  # a mask turned round may make up for what is wrong beside it: that comes first
+_TURNED = ("mask-sense",)
+"""a mask turned round may make up for what is wrong beside it, so it comes after that"""
 _NEAR = 4  # statements
 _FURTHER = 60  # runs, once an edit mends a part: its like at the statement that makes the value follows soon
 
