@@ -37,6 +37,8 @@ PARTS: Final[Mapping[str, Sequence[str]]] = {
 """functions -> what a port that writes them out calls too"""
 _PASSED: Final = frozenset({"contiguous", "to", "type", "cuda", "cpu"})
 """methods that change no number"""
+_SAME_WORDS: Final = 0.5
+"""`a = f(x)` and `a = f(y)` have two thirds of their words in common, `a = f(x)` and `a = b + c` a third"""
 
 
 def translate_keyword(name: str) -> str:
@@ -400,6 +402,36 @@ def pair_statements(port: Sequence[Any], donors: Sequence[Any]) -> list[tuple[in
         else:
             j += 1
     return found
+
+
+def pair_exchanged(
+    port: Sequence[Any], donors: Sequence[Any], met: Collection[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """Return which of the statements that are left stand for each other in another order.
+
+    met: those that are paired already. Two stand for each other if they give one variable its value and
+    have half of their words in common, the most alike first.
+    """
+    own, others = {i for i, _ in met}, {j for _, j in met}
+    alike = [
+        (likeness(one, other), i, j)
+        for i, one in enumerate(port)
+        for j, other in enumerate(donors)
+        if i not in own and j not in others and _name_target(one) == _name_target(other) != ""
+    ]
+    found: list[tuple[int, int]] = []
+    for share, i, j in sorted(alike, key=lambda one: -one[0]):
+        if share >= _SAME_WORDS and i not in own and j not in others:
+            found.append((i, j))
+            own.add(i)
+            others.add(j)
+    return found
+
+
+def _name_target(statement: Any) -> str:
+    """Return the one variable that a statement gives a value; "" if it is no such statement."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return dotted(targets[0]) if len(targets) == 1 else ""
 
 
 def map_names(pairs: Iterable[tuple[Any, Any]], at_hand: Collection[str] = ()) -> dict[str, str]:

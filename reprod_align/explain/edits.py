@@ -554,7 +554,7 @@ def _exchange_parts(site: Site, nodes: Iterable[Any]) -> Iterator[Text]:
         texts = [site.text(one) for one in parts]
         if not 2 <= len(parts) <= 5:
             continue
-        for order in _list_orders(parts):
+        for order in _list_orders(site, parts):
             start, end = parts[0], parts[-1]
             if isinstance(node, ast.Call):
                 rest = [site.text(keyword.value) for keyword in node.keywords]
@@ -573,17 +573,42 @@ def _exchange_parts(site: Site, nodes: Iterable[Any]) -> Iterator[Text]:
                 yield node, made if bare else f"{opening}{made}{closing}"
 
 
-def _list_orders(parts: Sequence[Any]) -> Iterator[Sequence[int]]:
-    """Yield orders of a few things: pairs exchanged first, then all if they are the axes of a tensor."""
+def _list_orders(site: Site, parts: Sequence[Any]) -> Iterator[Sequence[int]]:
+    """Yield orders of a few things: pairs exchanged first, then all if they are the axes of a tensor.
+
+    Two names that the reference has in this order are not exchanged: where their values are, that was done
+    by what hands them on.
+    """
     count, places = len(parts), range(len(parts))
     for first in places:
         for second in range(first + 1, count):
+            if _has_in_order(site.donor, dotted(parts[first]), dotted(parts[second])):
+                continue
             order = [*places]
             order[first], order[second] = second, first
             yield order
     numbers = [one.value for one in parts if isinstance(one, ast.Constant)]
     if count <= 4 and sorted(map(repr, numbers)) == [str(at) for at in places]:
         yield from permutations(places)
+
+
+def _has_in_order(donor: Any, first: str, second: str) -> bool:
+    """Tell whether the reference's statement names two things once each, in this order."""
+    if donor is None or not (first and second):
+        return False
+    pair = (first, second)
+    named = _list_names(value_of(donor))
+    found = [one for name in named for one in pair if f"{name}.".startswith(f"{one}.")]
+    return found == [*pair]
+
+
+def _list_names(node: ast.AST) -> Iterator[str]:
+    """Yield the names and attributes of an expression, in the order of its text."""
+    if dotted(node):
+        yield dotted(node)
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _list_names(child)
 
 
 _COMPARISONS: Final[Mapping[type, Sequence[str]]] = {

@@ -23,6 +23,7 @@ from reprod_align.explain.donor import (
     likeness,
     list_statements,
     map_names,
+    pair_exchanged,
     pair_statements,
     translate,
     translate_by_table,
@@ -582,8 +583,9 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
     parameters = _map_parameters(function, donor.function) if donor is not None else {}
     names = {**parameters, **scope.children, **names}
     made = [translate(one, names, bound, port) for one in donors]
-    paired = {i: made[j] for i, j in met}
-    raw = {i: donors[j] for i, j in met}
+    exchanged = pair_exchanged(statements, made, met)
+    paired = {i: made[j] for i, j in (*met, *exchanged)}
+    raw = {i: donors[j] for i, j in (*met, *exchanged)}
     defined = {one.name for one in code.tree.body if isinstance(one, (Function, ast.ClassDef))}
     called = _list_lacking(function, made, at_hand, {*port, *defined})
     idle, unread = _list_idle(scope, region.file, code, function)
@@ -593,7 +595,7 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
     numbers = [*scope.numbers, *_list_constants(donor.function if donor is not None else None)]
     sites = []
     places = dict(met)
-    lacking = _list_unmet(statements, made, places)
+    lacking = _list_unmet(statements, made, places, {j for _, j in exchanged})
     defined |= {*port, *vars(builtins), *at_hand}
     given = _list_given(function, statements, made, met, defined)
     fields, switches = _list_fields(function, region.donors), _list_switches(function)
@@ -800,9 +802,15 @@ def _list_switches(function: Any) -> list[str]:
 
 
 def _list_unmet(
-    port: Sequence[Any], donors: Sequence[Any], met: Mapping[int, int]
+    port: Sequence[Any],
+    donors: Sequence[Any],
+    met: Mapping[int, int],
+    exchanged: Collection[int],
 ) -> dict[int, list[Any]]:
-    """Return the reference's plain statements that the port lacks, by the port's one that follows."""
+    """Return the reference's plain statements that the port lacks, by the port's one that follows.
+
+    exchanged: those for which the port has one in another place.
+    """
     own = {ast.dump(one) for one in port}
     found: dict[int, list[Any]] = {}
     last = -1
@@ -810,8 +818,10 @@ def _list_unmet(
         between = donors[last + 1 : met[number]]
         found[number] = [
             one
-            for one in between
-            if isinstance(one, (ast.Assign, ast.AugAssign, ast.Expr)) and ast.dump(one) not in own
+            for at, one in enumerate(between, last + 1)
+            if isinstance(one, (ast.Assign, ast.AugAssign, ast.Expr))
+            and ast.dump(one) not in own
+            and at not in exchanged
         ]
         last = met[number]
     return found

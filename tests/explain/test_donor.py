@@ -8,6 +8,7 @@ from reprod_align.explain.donor import (
     likeness,
     list_statements,
     map_names,
+    pair_exchanged,
     pair_statements,
     translate,
     translate_by_table,
@@ -76,6 +77,15 @@ def test_statements_are_paired_in_order_and_name_each_others_variables() -> None
     assert pair_statements(port, again) == [(0, 0), (1, 2)]
     names = map_names([(port[0], donors[0]), (port[1], donors[1])])
     assert names["self.query"] == "self.q_proj" and names["h"] == "x" and names["key"] == "k"
+
+
+def test_statements_in_another_order_are_paired_by_what_they_give() -> None:
+    port = list_statements(ast.parse("p = self.place(kinds)\nk = self.kind(kinds)\nh = k + p"))
+    again = list_statements(ast.parse("k = self.kind(kinds)\nh = x + k\np = self.place(places)"))
+    met = pair_statements(port, again)
+    assert met == [(1, 0), (2, 1)] and pair_exchanged(port, again, met) == [(0, 2)]
+    other = list_statements(ast.parse("k = self.kind(kinds)\nh = x + k\np = far(a, b, c)"))
+    assert pair_exchanged(port, other, met) == []
 
 
 def test_likeness_is_by_words() -> None:

@@ -164,6 +164,11 @@ def test_a_call_is_offered_first_where_the_value_is_made() -> None:
     assert first < made.index("def f(y):\n    x = y\n    return self.g(self.d(x))\n")
 
 
+def test_what_the_reference_has_in_this_order_is_not_exchanged() -> None:
+    known = ("y = f(q, k, c=1)", "y = g(q, k.transpose(1, 2))", {})
+    assert not [text for kind, text in offer(*known) if kind == "order"]
+
+
 def test_only_a_condition_is_made_of_booleans() -> None:
     assert not [text for _, text in offer("y = f(mask) + x", "", {}) if "bool" in text]
 

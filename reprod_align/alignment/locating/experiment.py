@@ -22,6 +22,7 @@ from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun
 from reprod_align.alignment.locating.elsewhere import run_elsewhere
 from reprod_align.alignment.locating.fault import Fault
 from reprod_align.alignment.locating.faults import find_backward_faults, list_differences
+from reprod_align.alignment.locating.masks import find_makers
 from reprod_align.alignment.locating.pinning import run_again
 from reprod_align.alignment.locating.remaking import NotRemadeError, remake
 from reprod_align.alignment.runner import Runner
@@ -192,7 +193,8 @@ class Experiment:
 
         find: returns the module in whose code the edit stands; few edits get so far that it matters. Half if
         another value of that module, or of the one at fault, still differs: the edit mends one use of a
-        wrong value, where another mends what makes it.
+        wrong value, where another mends what makes it. Half, too, if a mask or an index differs that agreed:
+        the edit makes up for a mistake of the code that takes it.
         """
         backward = fault.stage == "backward"
         try:
@@ -206,6 +208,7 @@ class Experiment:
                     return 0
                 owners = {fault.place[1], find()}
                 whole = not any(key[1][1] in owners for key in keys)
+                whole = whole and _list_constants_apart(run) <= self._constants_apart
                 if not backward:  # what mends the values may cut the gradient
                     run, other = self._run(True), "backward"
                 else:  # what mends the gradient may change the values
@@ -236,6 +239,11 @@ class Experiment:
             return False
         keys = self._list_keys(made, fault.stage, fault.residue)
         return fault.key not in keys and keys <= known
+
+    @cached_property
+    def _constants_apart(self) -> set[Key]:
+        """The masks and indices that differ in the run in which the faults were found."""
+        return _list_constants_apart(self.run)
 
     @cached_property
     def _elsewhere(self) -> tuple[Runner, PinnedRun] | None:
@@ -551,6 +559,11 @@ class Experiment:
         backward = find_backward_faults(run, self.noise) if stage == "backward" else None
         faults = list_differences(run) if backward is None else backward
         return {one.key for one in faults if one.kind == "cut" or one.gap.relative > residue}
+
+
+def _list_constants_apart(run: PinnedRun) -> set[Key]:
+    """Return the masks and indices that differ in a run, by the calls at which they show."""
+    return {one.key for one in find_makers(run)}
 
 
 def _list_tables_apart(

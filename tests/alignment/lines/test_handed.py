@@ -129,3 +129,76 @@ def test_a_function_that_a_library_hands_to_a_layer(
     report = reprod_align.align(TorchModel(), load(port).Model(), (batch,))
     places = [finding.paddle_line for finding in report.findings[:1]]
     assert places == ([] if "F." in activation else [f"{port}:7"]), str(report)
+
+
+CHOSEN = """from paddle import nn
+from paddle.nn import functional as F
+
+
+class Interest(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.second = nn.Linear(8, 1)
+
+    def forward(self, x, present):
+        weights = self.second(x).squeeze(-1) + (present - 1.0) * 10000.0
+        return (F.softmax(weights, axis=1).unsqueeze(-1) * x).sum(axis=1)
+
+
+class Model(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.table, self.interest = nn.Embedding(20, 8), Interest()
+
+    def forward(self, ids):
+        seen = self.table(ids)
+        present = (ids != 0).astype(seen.dtype)
+        return self.interest(seen, present)
+"""
+
+
+class Interest(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.second = torch.nn.Linear(8, 1)
+
+    def forward(self, x: torch.Tensor, present: torch.Tensor) -> torch.Tensor:
+        weights = self.second(x).squeeze(-1) + (present - 1.0) * 10000.0
+        return (torch.softmax(weights, dim=1).unsqueeze(-1) * x).sum(dim=1)
+
+
+class Chosen(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.interest = torch.nn.Embedding(20, 8), Interest()
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        seen = self.table(ids)
+        present = (ids != 0).to(seen.dtype)
+        return self.interest(seen, present)  # type: ignore[no-any-return]
+
+
+@pytest.mark.edits(400)
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("ids != 0", "ids != 0"),
+        # so would another mask, which agrees: `ids == 0` for `ids != 0`
+        ("(present - 1.0)", "(1.0 - present)"),
+    ],
+)
+def test_an_edit_that_makes_up_for_a_mistake_is_not_preferred(
+    before: str, after: str, tmp_path: Path
+) -> None:
+    port = tmp_path / "model.py"
+    port.write_text(CHOSEN)
+    port, changed = plant(port, before, after, tmp_path)
+    torch.manual_seed(0)
+    ids = np.random.default_rng(0).integers(0, 20, (3, 7))
+    ids[:, -2:] = 0
+    report = reprod_align.align(Chosen(), load(port).Model(), (ids,))
+    assert (
+        report.passed
+        if before == after
+        else (report.findings[0].paddle_line == f"{port}:{changed}")
+    ), str(report)
