@@ -244,6 +244,8 @@ def _find_ties(
     for one in reference.describe().tensors.values():
         path = parent(one.name)  # a module that is no counterpart may have the same name
         name = f"{modules.get(path, path)}.{last_part(one.name)}".lstrip(".")
+        if one.name == finding.torch_name and finding.paddle_name in tensors:
+            name = finding.paddle_name  # it may be held by another module than in PyTorch
         if name in tensors:
             shared.setdefault(one.tie, []).append(name)
     pairs = [(name, names[0]) for names in shared.values() for name in names[1:]]

@@ -27,10 +27,11 @@ _FURTHER = 0.5  # of the time for one of them is left to the others where it has
 _NEAR = 0.5  # of the time for an edit that mends goes to the likeliest ones
 _FIRST_STEPS = 100
 """edits: what PyTorch says near a finding; where there is one mistake alone they cost 10 seconds"""
-Look = Literal["near", "step", "far", "late"]
-"""for the edit that mends a fault among the likeliest; for one of two mistakes among what PyTorch says, of
-the first fault; for an edit that mends among all others; for one of two mistakes of any fault"""
-_LOOKS: Final[Sequence[Look]] = ("near", "step", "far", "late")
+Look = Literal["told", "near", "step", "far", "late"]
+"""at the edit that `align` has found; for the edit that mends a fault among the likeliest; for one of two
+mistakes among what PyTorch says, of the first fault; for an edit that mends among all others; for one of
+two mistakes of any fault"""
+_LOOKS: Final[Sequence[Look]] = ("told", "near", "step", "far", "late")
 
 
 @dataclass
@@ -54,7 +55,7 @@ class Course:
     near: dict[Fault, int] = field(default_factory=dict)
     """a fault -> how many of the likeliest edits were tried with the texts as they are"""
     report: Report | None = None
-    """the whole one with the texts as they are, if it was needed"""
+    """the whole one with the texts as they are"""
     open: Fault | None = None
     """what the edits from `stands` on mend one mistake of, with another one left"""
     stands: int = 0
@@ -100,7 +101,7 @@ def mend_port(
         allows=allows,
     )
     tell("judging the port")
-    first = bench.judge_fully({}, tries_edits=False)
+    first = bench.judge_fully({})
     if first.passed:
         return Mended(first, (), "", Proof(first))
     bench = replace(bench, widened=reference.asked_float32 or port.asked_float32)
@@ -139,7 +140,8 @@ def _mend_all(bench: Bench, report: Report | None) -> Course:
         if before.passed:
             break
         if course.edits or report is None:
-            report = bench.judge_fully(course.texts, tries_edits=False)
+            report = bench.judge_fully(course.texts)
+        course.report = report
         if report.passed:
             break
         if not _mend_any(bench, course, report, before):
@@ -154,16 +156,14 @@ def _mend_all(bench: Bench, report: Report | None) -> Course:
 def _mend_any(bench: Bench, course: Course, report: Report, before: Outcome) -> bool:
     """Find an edit for one of the findings; tell whether there is any.
 
-    First the likeliest edits of each are tried, then for two mistakes behind one value, throughout, then
-    all other edits, before them those that `align` finds; then again, with the edits that have come since,
-    for those for which none was found.
+    First those that `align` has found are tried, then the likeliest of each, then for two mistakes behind
+    one value, throughout, then all other edits; then again, with the edits that have come since, for those
+    for which none was found.
     """
-    ran, wide, course.report = bench.watch(course.texts), None, None
+    ran, wide = bench.watch(course.texts), None
     for again, look in product((False, True), _LOOKS):
         if look in ("step", "late"):
             wide = wide or bench.judge(course.texts, throughout=True)
-        elif look == "far" and course.report is None:
-            course.report = report = bench.judge_fully(course.texts)
         told = wide if look in ("step", "late") and wide else before
         if _mend_one(bench, course, report, told, ran, look, again):
             return True
@@ -186,7 +186,7 @@ def _mend_one(
     all_seconds = seconds
     if look == "step":
         aims = [one for one in aims[:1] if one[1][0] == "forward"]
-    elif look != "late":
+    elif look in ("near", "far"):
         aims, share = aims[:_AIMS], _NEAR if look == "near" else 1 - _NEAR
         seconds, all_seconds = share * seconds, share * (1 + _FURTHER) * seconds
     for finding, fault, scope in _find_scopes(bench, course, report, aims, ran):
@@ -225,9 +225,12 @@ def _search(
     given = (bench, course.texts, scope, fault, before, course.mended, course.seen, seconds)
     if look in ("step", "late"):
         return find_step(*given, most=_FIRST_STEPS if look == "step" else WIDE)
+    if look == "told":
+        known = _read_edit(finding)
+        return Search(None, 0, 0.0) if known is None else find_edit(*given, known=known, most=0)
     if look == "near":
         return find_edit(*given, most=WIDE)
-    return find_edit(*given, known=_read_edit(finding), start=course.near.get(fault, 0))
+    return find_edit(*given, start=course.near.get(fault, 0))
 
 
 def _find_scopes(

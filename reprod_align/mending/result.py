@@ -1,5 +1,6 @@
 """What `fix` found: the edits, the patch and their proof, as text and as JSON."""
 
+import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -41,6 +42,13 @@ class Mend:
         path = Path(self.file)
         inside = path.is_relative_to(Path.cwd())
         return f"{path.relative_to(Path.cwd()) if inside else path}:{self.line}"
+
+    def tell_difference(self) -> str:
+        """Say how far its place differed before, or what was wrong there if no number tells it."""
+        if not self.difference:
+            return "its gradient stopped"
+        known = math.isfinite(self.difference)
+        return f"it differed by {self.difference:.1e}" if known else self.reason
 
     def __str__(self) -> str:
         """Return the edit in one line."""
@@ -86,12 +94,8 @@ class Mended:
         """Return the result as text: the verdict, the edits, what is left, the patch."""
         lines = [f"verdict: {self.verdict}{self._tell_edits()}", *self._tell_proof()]
         for number, edit in enumerate(self.edits, 1):
-            gap = (
-                f"it differed by {edit.difference:.1e}"
-                if edit.difference
-                else "its gradient stopped"
-            )
-            lines += ["", f"  {number}. {edit}", f"     {edit.stage}: {edit.place}: {gap}"]
+            shown = f"     {edit.stage}: {edit.place}: {edit.tell_difference()}"
+            lines += ["", f"  {number}. {edit}", shown]
         if not self.has_source:
             lines += [
                 "",

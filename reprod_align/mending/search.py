@@ -328,12 +328,13 @@ def _try_edits(
 
     known: an edit that comes before them.
     """
-    first = [] if known is None else [_make_trial(bench, texts, known)]
+    told = [] if known is None else [_make_trial(bench, texts, known)]
 
     def may_be_made(trial: Trial) -> bool:
         return bench.allows(trial.file, trial.candidate.line, fault[0])
 
     def list_most() -> Iterator[tuple[Trial, Texts]]:
+        first = filter(may_be_made, told)
         yield from ((trial, bench.files.apply(texts, trial)) for trial in first)
         every = list_texts(bench.files, scope, texts, raises=not before.ran)
         yield from islice((one for one in every if may_be_made(one[0])), start, most)

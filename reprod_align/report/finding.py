@@ -149,13 +149,16 @@ class Suggestion:
 
 
 def keep_changed_lines(before: str, after: str) -> tuple[str, str]:
-    """Return two texts in a line each, of long ones the lines in which they differ."""
+    """Return two texts in a line each, of long ones the lines in which they differ.
+
+    Where one line alone has moved, which it is says nothing: both texts are shown whole then.
+    """
     old, new = ([" ".join(line.split()) for line in text.splitlines()] for text in (before, after))
     codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     changed = [code[1:] for code in codes if code[0] != "equal"]
     first = " … ".join(" ".join(old[start:end]) for start, end, _, _ in changed if start < end)
     second = " … ".join(" ".join(new[start:end]) for _, _, start, end in changed if start < end)
-    return first, second
+    return (first, second) if first != second else (" … ".join(old), " … ".join(new))
 
 
 @dataclass(frozen=True)

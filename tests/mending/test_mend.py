@@ -47,6 +47,67 @@ def test_faults_are_mended(
     assert mend(path).edits == () and mend(path).passed
 
 
+@pytest.mark.edits(300)
+def test_the_edit_that_align_has_found_is_tried_first(tmp_path: Path) -> None:
+    found = mend(write_pair(tmp_path, "an axis"))
+    assert found.passed and found.tried == 1
+
+
+HEAD = """import paddle
+import torch
+import torch.nn as nn
+
+
+class Torch(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.head = nn.Embedding(9, 4), nn.Module()
+        self.head.decoder = nn.Linear(4, 9, bias=False)
+        self.head.decoder.weight = self.words.weight
+
+    def forward(self, ids):
+        return self.head.decoder(self.words(ids))
+
+
+class Head(paddle.nn.Layer):
+    def __init__(self, weight=None):
+        super().__init__()
+        self.decoder_weight = self.create_parameter([9, 4]) if weight is None else weight
+
+    def forward(self, x):
+        return paddle.matmul(x, self.decoder_weight, transpose_y=True)
+
+
+class Port(paddle.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.words = paddle.nn.Embedding(9, 4)
+        self.head = Head(weight=None)
+
+    def forward(self, ids):
+        return self.head(self.words(ids))
+
+
+def torch_model():
+    return Torch()
+
+
+def paddle_model():
+    return Port()
+
+
+def inputs():
+    return (torch.arange(6).reshape(2, 3).numpy(),)
+"""
+
+
+def test_a_tie_is_mended_whose_parameter_another_module_holds(tmp_path: Path) -> None:
+    path = tmp_path / "pair_tied.py"
+    path.write_text(HEAD)
+    found = mend(path)
+    assert found.passed and "Head(weight=self.words.weight)" in found.patch, found.summary()
+
+
 def test_an_edit_on_trial_is_taken_back_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,8 @@
 """The patch is one that `git apply` and `patch -p1` take."""
 
+import math
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 from reprod_align.mending.result import Mend, make_patch, name_in_patch
@@ -50,7 +52,19 @@ def test_of_a_long_edit_the_lines_that_it_changes_are_shown() -> None:
         ("a +\n  b", "a - b", "`a + b` becomes `a - b`"),
         ("a = b", "", "`a = b` is taken out"),
         ("a = b", "a = b\n  c = a", "`c = a` is added"),
+        (
+            "x = f(x)\n  x = g(x)",
+            "x = g(x)\n  x = f(x)",
+            "`x = f(x) … x = g(x)` becomes `x = g(x) … x = f(x)`",
+        ),
     ],
 )
 def test_an_edit_in_one_line(before: str, after: str, wanted: str) -> None:
     assert str(Mend("name", "a.py", 3, before, after, "forward", "", "", 1.0)).endswith(wanted)
+
+
+def test_what_no_number_tells_is_said_in_words() -> None:
+    edit = Mend("tie", "a.py", 3, "None", "w", "weights", "b", "tied to a in PyTorch alone", 0.5)
+    assert edit.tell_difference() == "it differed by 5.0e-01"
+    assert replace(edit, difference=math.inf).tell_difference() == "tied to a in PyTorch alone"
+    assert replace(edit, difference=0.0).tell_difference() == "its gradient stopped"
