@@ -20,7 +20,7 @@ from reprod_align.alignment.lines.divergence import Difference
 from reprod_align.alignment.lines.graph import ROUGH, are_equal
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun
 from reprod_align.alignment.locating.elsewhere import run_elsewhere
-from reprod_align.alignment.locating.fault import Fault
+from reprod_align.alignment.locating.fault import Fault, find_apart, rounding_of
 from reprod_align.alignment.locating.faults import find_backward_faults, list_differences
 from reprod_align.alignment.locating.masks import find_makers
 from reprod_align.alignment.locating.pinning import run_again
@@ -205,6 +205,8 @@ class Experiment:
                 run = self._run(backward)
                 keys = self._list_keys(run, fault.stage, fault.residue)
                 if fault.key in keys or not keys <= set(known) or not self._keeps_outputs(run):
+                    return 0
+                if fault.is_of_shape and not _gives_same_outputs(run, fault):
                     return 0
                 owners = {fault.place[1], find()}
                 whole = not any(key[1][1] in owners for key in keys)
@@ -559,6 +561,18 @@ class Experiment:
         backward = find_backward_faults(run, self.noise) if stage == "backward" else None
         faults = list_differences(run) if backward is None else backward
         return {one.key for one in faults if one.kind == "cut" or one.gap.relative > residue}
+
+
+def _gives_same_outputs(run: PinnedRun, fault: Fault) -> bool:
+    """Tell whether the call at a fault gives the reference's outputs, whatever depends on them.
+
+    No gradient tells what depends on an output that had another shape.
+    """
+    key = fault.calls.theirs.key
+    calls = next((one for one in run.calls if one.theirs.key == key), None)
+    if calls is None:
+        return False
+    return next(find_apart(run, calls, "outputs", rounding_of(calls.ours)), None) is None
 
 
 def _list_constants_apart(run: PinnedRun) -> set[Key]:

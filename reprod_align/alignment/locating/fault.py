@@ -93,6 +93,11 @@ class Fault:
             return ROUNDED
         return min(ROUNDED, _BESIDE * self.gap.relative)
 
+    @property
+    def is_of_shape(self) -> bool:
+        """Whether an output has another shape, so that it is compared with nothing."""
+        return self.expected is None and np.isinf(self.gap.relative) and self.stage == "forward"
+
     def find_wrong(self) -> tuple[Which, str] | None:
         """Return where the wrong value is at the port's call, and which leaf of it; None if nowhere."""
         places: tuple[Which, Which] = ("inputs", "outputs")

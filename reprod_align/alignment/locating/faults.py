@@ -95,11 +95,25 @@ def _compare_shapes(run: PinnedRun, calls: CallPair) -> Iterator[Fault]:
     ours, theirs = calls.ours, calls.theirs
     misfit = find_misfit(run, calls)
     inputs_fit = len(run.pair_leaves(calls, "inputs")) == len(ours.inputs) == len(theirs.inputs)
-    if misfit is not None and inputs_fit and not run.counterparts.is_other_layer(theirs):
+    if misfit is None or _is_handed_on(run, calls, misfit[1]):
+        return
+    if inputs_fit and not run.counterparts.is_other_layer(theirs):
         shapes = ours.outputs[misfit[0]].array.shape, theirs.outputs[misfit[1]].array.shape
         where = f"its output: shape {shapes[0]} in {REFERENCE}, {shapes[1]} in {PORT}"
         yield Fault("forward", calls.paths, _NO_SHAPE_FITS, where, theirs.finished, calls,
                     run.has_children(theirs))  # fmt: skip
+
+
+def _is_handed_on(run: PinnedRun, calls: CallPair, at: str) -> bool:
+    """Tell whether an output that fits none of the reference's is one of a module inside, which fits none."""
+    call = calls.theirs
+    for one in run.calls:
+        inside = call.began < one.theirs.began and one.theirs.finished < call.finished
+        misfit = find_misfit(run, one) if inside else None
+        if misfit is not None:
+            if np.array_equal(one.theirs.outputs[misfit[1]].array, call.outputs[at].array):
+                return True
+    return False
 
 
 def find_backward_faults(run: PinnedRun, noise: float = 0.0) -> list[Fault]:

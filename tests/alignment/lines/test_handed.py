@@ -202,3 +202,67 @@ def test_an_edit_that_makes_up_for_a_mistake_is_not_preferred(
         if before == after
         else (report.findings[0].paddle_line == f"{port}:{changed}")
     ), str(report)
+
+
+POOLED = """import paddle
+from paddle import nn
+
+
+class Pooler(nn.Layer):
+    def __init__(self, activate=True):
+        super().__init__()
+        self.activate, self.dense = activate, nn.Linear(8, 8)
+
+    def forward(self, hidden):
+        first = hidden[:, 0]
+        if not self.activate:
+            return first
+        else:
+            pooled_output = self.dense(first)
+            pooled_output = paddle.tanh(pooled_output)
+            return pooled_output
+
+
+class Model(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.table, self.pooler = nn.Embedding(20, 8), Pooler()
+
+    def forward(self, ids):
+        hidden = self.table(ids)
+        return hidden, self.pooler(hidden)
+"""
+
+
+class Pooler(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = torch.nn.Linear(8, 8)
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        pooled_output = self.dense(hidden[:, 0])
+        pooled_output = torch.tanh(pooled_output)
+        return pooled_output
+
+
+class Pooled(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.pooler = torch.nn.Embedding(20, 8), Pooler()
+
+    def forward(self, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        hidden = self.table(ids)
+        return hidden, self.pooler(hidden)
+
+
+@pytest.mark.edits(300)
+def test_an_edit_that_gives_the_right_shape_alone_mends_nothing(tmp_path: Path) -> None:
+    """`self.activate` in place of `not self.activate` does: it returns a value that was not compared."""
+    port = tmp_path / "model.py"
+    port.write_text(POOLED)
+    port, changed = plant(port, "paddle.tanh(pooled_output)", "paddle.tanh(hidden)", tmp_path)
+    ids = np.random.default_rng(0).integers(0, 20, (3, 7))
+    report = reprod_align.align(Pooled(), load(port).Model(), (ids,))
+    (finding,) = report.findings  # the model hands on what its pooler returns
+    assert (finding.paddle_name, finding.paddle_line) == ("pooler", f"{port}:{changed}")
+    assert finding.edit is not None and finding.edit.after == "pooled_output"
