@@ -13,7 +13,7 @@ from typing import Final, Literal, get_args
 
 from reprod_align.api import find_entry, split_references
 from reprod_align.base import FRAMEWORKS, Framework
-from reprod_align.base.text import count, pattern, shorten
+from reprod_align.base.text import count, parent, pattern, shorten
 from reprod_align.errors import one_line
 
 FindingKind = Literal[
@@ -113,6 +113,7 @@ ColumnSpan = tuple[int, int]
 """a slice of a line of source, without the line's indentation; (0, 0): of no part in particular"""
 _PLACES: Final = 6  # named in the text of a finding
 _WHERE: Final = re.compile(r"at \([^)]*\) expected \S+, got \S+")  # the worst element
+_SHAPE: Final = re.compile(r"^\([^)]*\): ")  # of a parameter
 _NUMBER: Final = re.compile(r"(?<=[A-Za-z_])\.\d+\b")  # of a layer
 
 
@@ -306,7 +307,7 @@ def group_findings(findings: Sequence[Finding]) -> list[Finding]:
     """Return one finding for each cause: the first, with the places of the others.
 
     One cause: one edit makes all of them go away, the same settings differ, or modules that are alike
-    but for their numbers differ in the same way, made in the same line.
+    but for their numbers differ in the same way, made in the same line, or lack their parameters.
     """
     groups: dict[object, list[Finding]] = {}
     for finding in findings:
@@ -325,6 +326,9 @@ def _find_cause(finding: Finding) -> object:
         return finding.edit
     if finding.settings:
         return finding.stage, finding.settings
+    if finding.kind == "parameter-unpaired":  # the shapes differ, and the layers are alike
+        owners = (pattern(parent(name)) for name in (finding.torch_name, finding.paddle_name))
+        return finding.kind, *owners, _SHAPE.sub("", finding.evidence)
     names = finding.torch_name, finding.paddle_name
     kinds = tuple(map(pattern, names))
     if kinds == names:  # of no layer that is one of many

@@ -130,3 +130,22 @@ def test_one_epsilon_in_many_norms_is_one_finding() -> None:
     assert report.findings[0].places == tuple("12345678")
     assert "= also: 8 more places: 1, 2, 3, 4, 5, 6 and 2 more" in str(report)
     assert '"places": [\n        "1",' in report.to_json()
+
+
+def test_parameters_that_layers_of_one_kind_lack_are_one_cause() -> None:
+    says = "({}, 4): the Paddle model has no counterpart of this parameter"
+    lacking = [
+        Finding("weights", name, "", says.format(size), 1.0, 0.0, kind="parameter-unpaired")
+        for name, size in (
+            ("a.0.fc.weight", 8),
+            ("a.0.fc.bias", 8),
+            ("a.7.fc.weight", 9),
+            ("b.w", 2),
+        )
+    ]
+    assert group(*lacking) == [
+        ("a.0.fc.weight", ("a.0.fc.bias (Paddle: the model)", "a.7.fc.weight (Paddle: the model)")),
+        ("b.w", ()),
+    ]
+    other = [replace(one, evidence=f"its shape is {one.torch_name}") for one in lacking[:2]]
+    assert len(group(*other)) == 2

@@ -93,23 +93,32 @@ def _compare_outputs(run: PinnedRun, calls: CallPair, floor: float) -> Iterator[
 def _compare_shapes(run: PinnedRun, calls: CallPair) -> Iterator[Fault]:
     """Yield a fault of a module that makes an output of another shape from inputs that fit."""
     ours, theirs = calls.ours, calls.theirs
-    misfit = find_misfit(run, calls)
-    inputs_fit = len(run.pair_leaves(calls, "inputs")) == len(ours.inputs) == len(theirs.inputs)
-    if misfit is None or _is_handed_on(run, calls, misfit[1]):
-        return
-    if inputs_fit and not run.counterparts.is_other_layer(theirs):
+    misfit = _find_misshapen(run, calls)
+    if misfit is not None and not _is_handed_on(run, calls, misfit[1]):
         shapes = ours.outputs[misfit[0]].array.shape, theirs.outputs[misfit[1]].array.shape
         where = f"its output: shape {shapes[0]} in {REFERENCE}, {shapes[1]} in {PORT}"
         yield Fault("forward", calls.paths, _NO_SHAPE_FITS, where, theirs.finished, calls,
                     run.has_children(theirs))  # fmt: skip
 
 
+def _find_misshapen(run: PinnedRun, calls: CallPair) -> tuple[str, str] | None:
+    """Return an output of each side, of two shapes, that the call answers for; None where there is none.
+
+    Where its inputs have another shape, or it is another layer, the module around it answers for it.
+    """
+    pairs = run.pair_leaves(calls, "inputs")
+    inputs_fit = len(pairs) == len(calls.ours.inputs) == len(calls.theirs.inputs)
+    if not inputs_fit or run.counterparts.is_other_layer(calls.theirs):
+        return None
+    return find_misfit(run, calls)
+
+
 def _is_handed_on(run: PinnedRun, calls: CallPair, at: str) -> bool:
-    """Tell whether an output that fits none of the reference's is one of a module inside, which fits none."""
+    """Tell whether a module inside answers for an output that fits none of the reference's."""
     call = calls.theirs
     for one in run.calls:
         inside = call.began < one.theirs.began and one.theirs.finished < call.finished
-        misfit = find_misfit(run, one) if inside else None
+        misfit = _find_misshapen(run, one) if inside else None
         if misfit is not None:
             if np.array_equal(one.theirs.outputs[misfit[1]].array, call.outputs[at].array):
                 return True
