@@ -139,14 +139,16 @@ def float32_by_default() -> Iterator[None]:
         sys.modules["paddle"].set_default_dtype("float32")
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def few_edits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """End a search for the edit that mends a fault after 10 runs, not 1,000: most faults have none.
+    """End a search of `align` for the edit that mends a fault after 10 runs, not 1,000: most have none.
 
-    A test's mark `edits` gives another number. `make suite` searches to the end.
+    A test's mark `edits` gives another number; `every_edit` and what `make suite` runs search to the end.
     """
     from reprod_align.explain.trials import BUDGETS
 
+    if any(map(request.node.get_closest_marker, ("longer", "every_edit"))):
+        return
     mark = request.node.get_closest_marker("edits")
     runs = mark.args[0] if mark else 10
     monkeypatch.setitem(BUDGETS, "align", replace(BUDGETS["align"], runs=runs))

@@ -80,6 +80,7 @@ def test_the_example_prints_what_the_page_shows(
     assert sources(printed) == sources(shown) and len(sources(shown)) == (11 if faulty else 0)
 
 
+@pytest.mark.every_edit
 @pytest.mark.filterwarnings("ignore")
 def test_the_pages_name_the_budgets_of_edits() -> None:
     align, fix = BUDGETS["align"], BUDGETS["fix"]

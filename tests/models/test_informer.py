@@ -315,7 +315,6 @@ FAULTS: dict[str, tuple[Plant, str, str]] = {
 }
 
 
-@pytest.mark.usefixtures("few_edits")
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_named_in_its_place(name: str) -> None:
     plant, place, words = FAULTS[name]

@@ -114,7 +114,6 @@ def test_three_batches_that_the_port_takes_are_found(frozen: Frozen) -> None:
     assert len({str(sorted((k, v.tolist()) for k, v in it.items())) for it in found}) == 4
 
 
-@pytest.mark.usefixtures("few_edits")
 def test_a_mutant_is_asked_about(frozen: Frozen) -> None:
     result = judge_mutant(frozen)
     assert result.outcome == "caught" and result.findings
