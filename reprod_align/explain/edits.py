@@ -1042,9 +1042,31 @@ def _is_called(site: Site, node: Any) -> bool:
 
 def add_call(site: Site) -> Iterator[Text]:
     """A call that the reference makes here and the port does not."""
+    yield from _call_as_beside(site)
     values = [*_list_values(site)]
     for name in site.called:
         yield from ((node, f"{name}({site.text(node)})") for node in values)
+
+
+def _call_as_beside(site: Site) -> Iterator[Text]:
+    """Yield for a statement that only renames a variable the calls that the function makes of others.
+
+    `q = q` beside `k = self.rotary(k, offset)` may lack `self.rotary(q, offset)`.
+    """
+    name = site.value
+    function = _find_function(site)
+    if not isinstance(site.statement, ast.Assign) or not isinstance(name, ast.Name):
+        return
+    for node in ast.walk(function) if function is not None else ():
+        call = node.value if isinstance(node, ast.Assign) else None
+        if isinstance(call, ast.Call) and call.args and isinstance(call.args[0], ast.Name):
+            rest = [site.text(one) for one in (*call.args[1:], *call.keywords)]
+            yield name, f"{site.text(call.func)}({', '.join([name.id, *rest])})"
+
+
+def _find_function(site: Site) -> ast.FunctionDef | None:
+    around = (one for one in site.code.parents(site.statement) if isinstance(one, ast.FunctionDef))
+    return next(around, None)
 
 
 def _list_values(site: Site) -> Iterator[Any]:
@@ -1063,8 +1085,7 @@ def _list_values(site: Site) -> Iterator[Any]:
 
 def _find_given(site: Site, name: ast.Name) -> Any:
     """Return the variable whose value the last assignment above a statement gives another; None if none."""
-    around = (one for one in site.code.parents(site.statement) if isinstance(one, ast.FunctionDef))
-    function = next(around, None)
+    function = _find_function(site)
     given = [
         node
         for node in (ast.walk(function) if function is not None else ())

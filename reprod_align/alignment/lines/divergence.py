@@ -365,7 +365,21 @@ class _Search:
         sure = both_last or name_of(ours) == name_of(theirs) or alone
         if not same and sorted(map(math.prod, shapes[0])) != sorted(map(math.prod, shapes[1])):
             sure = False  # such as of layers that are divided otherwise: nothing is proven
+        if (handed := self._find_handed_back(ours, theirs)) is not None:
+            return Difference("lacking", ours, theirs, sure, theirs, *handed)
         return Difference(how, ours, theirs, sure, take_the_same=same)
+
+    def _find_handed_back(self, ours: Operation, theirs: Operation) -> tuple[Operation, int] | None:
+        """Return which call of a method gave a framework's layer what PyTorch changes before.
+
+        The layer's own code, from which the method is called, is as it should be.
+        """
+        taken, place = self._list_taken(ours), (theirs.source.file, theirs.source.line)
+        for position, made in enumerate(theirs.makers):
+            if made is not None and place in [(one.file, one.line) for one in made.callers]:
+                if taken.holds(theirs.inputs[position]):
+                    return made, position
+        return None
 
     def _find_namesake(self, theirs: Operation) -> Operation | None:
         """Return the reference's one call of this name and shape whose input and output the port lacks."""

@@ -286,7 +286,8 @@ def describe_edit(edit: Suggestion) -> str:
         ((str(REFERENCE), str(PORT)), texts),
         ((str(PORT), str(REFERENCE)), texts[::-1]),
     ):
-        name = whole.removesuffix(f"({part})")
-        if name != whole and name.replace(".", "").isidentifier():
+        name = whole.removesuffix(")").partition(f"({part}")[0]
+        is_added = whole.startswith((f"{name}({part})", f"{name}({part},"))
+        if is_added and name.replace(".", "").isidentifier():
             return f"{sides[0]} calls `{name}` here, and {sides[1]} does not"
     return ""

@@ -385,7 +385,19 @@ def find_returned(inside: SourceLine) -> list[tuple[int, str]]:
     """Return the variables that the function around a line returns, each with the line of the statement."""
     function = find_innermost(inside.file, inside.line, FUNCTIONS)
     returns = _find_nodes(function, (ast.Return,)) if function is not None else ()
-    return [(node.lineno, node.value.id) for node in returns if isinstance(node.value, ast.Name)]
+    return [(node.lineno, name) for node in returns for name in _list_given(node.value)]
+
+
+def _list_given(value: ast.AST | None) -> list[str]:
+    """Return the variables that an expression gives as they are, alone, in a tuple, or under a condition."""
+    if isinstance(value, ast.Name):
+        return [value.id]
+    parts: Sequence[ast.AST] = ()
+    if isinstance(value, ast.Tuple):
+        parts = value.elts
+    elif isinstance(value, ast.IfExp):
+        parts = (value.body, value.orelse)
+    return [name for part in parts for name in _list_given(part)]
 
 
 def list_names(source: SourceLine) -> list[str]:

@@ -1,0 +1,43 @@
+"""The same attention as a subclass of Paddle's own, whose code calls the method that turns them."""
+
+import paddle
+from paddle import nn
+
+
+class Rotary(nn.Layer):
+    def __init__(self, d: int) -> None:
+        super().__init__()
+        self.d = d
+
+    def forward(self, x: paddle.Tensor, offset: int = 0) -> paddle.Tensor:
+        places = paddle.arange(offset, offset + x.shape[2]).astype("float64")
+        angles = paddle.outer(places, paddle.linspace(1.0, 0.1, self.d // 2, dtype="float64"))
+        sin, cos = angles.sin().astype(x.dtype), angles.cos().astype(x.dtype)
+        x1, x2 = x[..., 0::2], x[..., 1::2]
+        return paddle.stack([x1 * cos - x2 * sin, x1 * sin + x2 * cos], -1).flatten(-2)
+
+
+class Attention(nn.MultiHeadAttention):
+    def __init__(self, d: int, heads: int) -> None:
+        super().__init__(d, heads)
+        self.rotary = Rotary(d // heads)
+
+    def _prepare_qkv(self, query, key, value, cache=None):
+        q = self.q_proj(query)
+        q = paddle.reshape(q, [0, 0, self.num_heads, self.head_dim])
+        q = paddle.transpose(q, [0, 2, 1, 3])
+        k, v = self.compute_kv(key, value)
+        q = self.rotary(q, offset=0)
+        k = self.rotary(k, offset=0)
+        return (q, k, v) if cache is None else (q, k, v, cache)
+
+
+class Model(nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.attention = nn.Embedding(20, 8), Attention(8, 2)
+        self.norm, self.head = nn.LayerNorm(8), nn.Linear(8, 3)
+
+    def forward(self, ids: paddle.Tensor) -> paddle.Tensor:
+        x = self.words(ids)
+        return self.head(self.norm(x + self.attention(x)))
