@@ -897,8 +897,8 @@ def _list_idle(
     """Return what no line that ran reads: layers that the class makes ("self.norm"), and variables.
 
     Variables come with the lines in which they may be lacking: those after the first that gives them a
-    value, or those that run if they are not None. What the port leaves out of a sum or of a call is often
-    still computed, made or asked for beside it.
+    value, those that run if they are not None, all of a function that cannot be called without them.
+    What the port leaves out of a sum or of a call is often still computed, made or asked for beside it.
     """
     owner = next((one for one in code.parents(function) if isinstance(one, ast.ClassDef)), None)
     lines = None if scope.lines is None else scope.lines.get(file, ())
@@ -923,12 +923,22 @@ def _list_idle(
     layers = sorted(one for one in made - read if one.startswith("self.") and one.count(".") == 1)
     own = {id(node) for node in inside}
     last = max((getattr(node, "lineno", 0) for node in inside), default=0) + 1
-    given = {name: _find_block_lines(one, last) for name, one in asked.items()}
+    given = dict.fromkeys(_list_required(function), range(getattr(function, "lineno", last), last))
+    given |= {name: _find_block_lines(one, last) for name, one in asked.items()}
     for one in reversed(ran):
         if id(one) in own and isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
             start = min(one.lineno + 1, given.get(one.id, range(last, last)).start)
             given[one.id] = range(start, last)
     return layers, {name: at for name, at in given.items() if name not in read and name != "_"}
+
+
+def _list_required(function: Any) -> list[str]:
+    """Return the parameters without which a function cannot be called."""
+    if not isinstance(function, ast.FunctionDef):
+        return []
+    named = [*function.args.posonlyargs, *function.args.args]
+    names = [one.arg for one in named[: len(named) - len(function.args.defaults)]]
+    return [name for name in names if name not in ("self", "cls", "ctx")]
 
 
 def _list_asked(test: ast.expr) -> list[str]:

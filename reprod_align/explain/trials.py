@@ -41,7 +41,8 @@ _MANY = (
     "missing-summand",
 )
 # "form" is tried where the port raises alone: elsewhere another shape hides what differs
-_REST = (*_HANDED, "unread", *_FEW, "condition", *_MANY)
+_BEFORE = (*_HANDED, "unread", *_FEW, "condition")
+_REST = (*_BEFORE, *_MANY)
 _TURNED = ("mask-sense",)
 """a mask turned round may make up for what is wrong beside it, so it comes after that"""
 _NEAR = 4  # statements
@@ -241,7 +242,9 @@ def list_trials(
         *([((row,), inner) for row in _FEW] if first == "table" else []),
     ]
     rounds += [(("tie",), every)] if scope.ties else []
-    rounds += [(_LACKING, None), (_REST, None), (_TURNED, None)] if is_sure else []
+    if is_sure:
+        rounds += [(_LACKING, None), (_BEFORE, None), (("unread",), inner)]
+        rounds += [(_MANY, None), (_TURNED, None)]
     rounds += [(("form", "switch", "surplus", *_FEW), None)] if raises else []
     if scope.hands_mask:
         rounds += [(_OF_MASKS, "masks"), (_TURNED, "masks"), (_HANDED, every)]

@@ -2,6 +2,11 @@
 
 import paddle
 from paddle import nn
+from paddle.nn import functional as F
+
+
+def baddbmm(x: paddle.Tensor, batch1: paddle.Tensor, batch2: paddle.Tensor, alpha: float = 1.0):
+    return x + alpha * paddle.matmul(batch1, batch2)
 
 
 class Rotary(nn.Layer):
@@ -40,4 +45,6 @@ class Model(nn.Layer):
 
     def forward(self, ids: paddle.Tensor) -> paddle.Tensor:
         x = self.words(ids)
-        return self.head(self.norm(x + self.attention(x)))
+        x = self.norm(x + self.attention(x))
+        mixed = baddbmm(x, F.softmax(paddle.matmul(x, x, transpose_y=True), -1), x)
+        return self.head(mixed + self.words(ids))

@@ -36,3 +36,12 @@ def test_a_call_that_is_left_out_is_named_where_its_value_is_passed_on(
     assert finding.paddle_name == "attention"
     assert finding.edit is not None and finding.edit.after == call
     assert "PyTorch calls `self.rotary` here, and Paddle does not" in finding.message
+
+
+@pytest.mark.edits(40)
+def test_a_parameter_that_is_never_read_is_what_is_left_out(tmp_path: Path) -> None:
+    without = "alpha * paddle.matmul(batch1, batch2)"
+    port, changed = plant(PORT, f"x + {without}", without, tmp_path)
+    finding = judge(port).findings[0]
+    assert finding.paddle_line == f"{port}:{changed}", finding
+    assert finding.edit is not None and finding.edit.after == f"{without} + x"

@@ -40,4 +40,6 @@ class Model(nn.Module):
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         x = self.words(ids)
-        return self.head(self.norm(x + self.attention(x)))
+        x = self.norm(x + self.attention(x))
+        shares = F.softmax(x @ x.transpose(1, 2), -1)
+        return self.head(x.baddbmm(shares, x) + self.words(ids))
