@@ -59,6 +59,7 @@ def test_every_command_is_one_that_the_shell_takes(page: str, number: int) -> No
         parse(words[1:])  # exits where it can't be
 
 
+@pytest.mark.every_edit
 @pytest.mark.parametrize("faulty", [False, True])
 def test_the_example_prints_what_the_page_shows(
     faulty: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

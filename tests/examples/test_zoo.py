@@ -85,6 +85,7 @@ def test_rows_are_of_pairs() -> None:
     assert set(load()) <= names
 
 
+@pytest.mark.every_edit
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_row_is_what_align_says(name: str) -> None:
     pytest.importorskip("paddlenlp")
