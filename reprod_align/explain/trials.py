@@ -251,8 +251,8 @@ def list_trials(
     rounds += [(("field",), every)] if scope.settings and not near_only else []
     rounds += [(SAID, inner), (_HANDED, every), (SAID, every)]
     rounds += [(("table", "unread"), inner), (_LACKING + _REST, None), (_TURNED, "masks")]
-    rounds += [] if near_only else [(("run",), inner)]
     rounds += [(_LACKING, inner), *(((row,), inner) for row in _FEW)]
+    rounds += [] if near_only else [(("run",), inner)]
     # a condition turned round may lead around the fault: what mends it where it is comes first
     rounds += [(("condition",), inner), (("condition",), every)]
     rounds += [] if near_only else [((row,), inner) for row in _MANY]
