@@ -8,7 +8,7 @@ import ast
 import builtins
 import copy
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Final
 
@@ -37,6 +37,7 @@ PARTS: Final[Mapping[str, Sequence[str]]] = {
 """functions -> what a port that writes them out calls too"""
 _PASSED: Final = frozenset({"contiguous", "to", "type", "cuda", "cpu"})
 """methods that change no number"""
+_IDLE: Final = 0.5  # of the likeness counts for a statement that did not run
 _SAME_WORDS: Final = 0.5
 """`a = f(x)` and `a = f(y)` have two thirds of their words in common, `a = f(x)` and `a = b + c` a third"""
 
@@ -383,10 +384,18 @@ def likeness(one: ast.AST, other: ast.AST) -> float:
     return 2 * (first & second).total() / total if total else 0.0
 
 
-def pair_statements(port: Sequence[Any], donors: Sequence[Any]) -> list[tuple[int, int]]:
-    """Return which statements stand for each other, in order: the most alike in sum."""
+def pair_statements(
+    port: Sequence[Any], donors: Sequence[Any], ran: Callable[[Any], bool] = lambda _: True
+) -> list[tuple[int, int]]:
+    """Return which statements stand for each other, in order: the most alike in sum.
+
+    ran: tells whether a statement of the port ran: of two branches that do the same the one that runs
+    stands for the donor's.
+    """
     table = [[0.0] * (len(donors) + 1) for _ in range(len(port) + 1)]
-    alike = [[likeness(one, other) for other in donors] for one in port]
+    alike = [
+        [likeness(one, other) * (1.0 if ran(one) else _IDLE) for other in donors] for one in port
+    ]
     for i in range(len(port) - 1, -1, -1):
         for j in range(len(donors) - 1, -1, -1):
             table[i][j] = max(

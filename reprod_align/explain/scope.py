@@ -211,7 +211,10 @@ def _list_stock_dropouts(port: Side, lone: Collection[str]) -> Iterator[str]:
 
 
 def _list_parameters(port: Side, path: str) -> dict[str, list[str]]:
-    """Return what the `forward` of each module takes that one of the port's, or one around it, holds."""
+    """Return what the `forward` of each module takes that one of the port's, or one around it, holds.
+
+    A list of modules, `self.layers`, takes what its modules take.
+    """
     local = find_local(port)
     held: dict[str, list[str]] = {}
     for name, module in local.fw.modules(local.model) if local is not None else ():
@@ -219,7 +222,23 @@ def _list_parameters(port: Side, path: str) -> dict[str, list[str]]:
             with suppress(TypeError, ValueError):
                 held[name] = [*inspect.signature(type(module).forward).parameters][1:]
     inner = sorted(held, key=lambda name: name.count("."))  # of one name, the nearest counts
-    return {f"self.{last_part(name)}": held[name] for name in inner}
+    listed = [name for name in inner if last_part(name).isdigit()]
+    return {
+        **{f"self.{last_part(name)}": held[name] for name in inner},
+        **{f"self.{last_part(parent(name))}": held[name] for name in listed},
+    }
+
+
+def _list_taken(takes: Mapping[str, Sequence[str]], function: Any) -> dict[str, Sequence[str]]:
+    """Return what the layers take that a function calls, those of a list by the variable of its loop too."""
+    loops = [one for one in ast.walk(function) if isinstance(one, (ast.For, ast.comprehension))]
+    found = dict(takes)
+    for loop in loops:
+        lists = (dotted(one) for one in ast.walk(loop.iter) if isinstance(one, ast.Attribute))
+        if (held := next((one for one in lists if one in takes), None)) is not None:
+            names = (one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name))
+            found |= dict.fromkeys(names, takes[held])
+    return found
 
 
 def _name_children(other: str, modules: Mapping[str, str]) -> dict[str, str]:
@@ -578,7 +597,7 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
     donors = _list_with_methods(code, function, donor, region.donors)
     bound = donor.imports if donor is not None else {}
     plain = [translate(one, {}, bound, port) for one in donors]
-    met = pair_statements(statements, plain)
+    met = pair_statements(statements, plain, partial(scope.ran, region.file))
     at_hand = _list_names(code, function)
     owned = [*scope.children.values(), *(one for one in at_hand if one.startswith("self."))]
     names = map_names(((statements[i], plain[j]) for i, j in met), owned)
@@ -601,6 +620,7 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
     defined |= {*port, *vars(builtins), *at_hand}
     given = _list_given(function, statements, made, met, defined)
     fields, switches = _list_fields(function, region.donors), _list_switches(function)
+    takes = _list_taken(scope.takes, function)
     runs = _list_runs(function, donor.function, made, donors) if donor is not None else {}
     stopped = []
     if donor is not None and PORT.choose("torch", "paddle") in port:
@@ -628,7 +648,7 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
                 idle=idle,
                 called=called,
                 settings=scope.settings,
-                takes=scope.takes,
+                takes=takes,
                 tie=scope.ties.get((region.file, region.name), ("", "")),
                 given=given,
                 fields=fields,

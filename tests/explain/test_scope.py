@@ -367,3 +367,20 @@ def test_what_the_place_calls_is_searched_with_it_and_no_helper_of_the_port_is_a
     assert "double" in donors and not donors & {"idle", "twice", "scale"}
     tie = scope.ties[str(path), "Port.__init__"]
     assert tie == ("self.b.weight", "self.a.weight")  # though the finding is another one
+
+
+def test_of_two_branches_the_one_that_runs_stands_for_the_references() -> None:
+    """What a layer of a list takes is known by the variable of its loop; here it lacks `bias`."""
+    reference = "def forward(self, x, mask, bias):\n    for layer in self.layers:\n"
+    reference += "        x = layer(x, mask, bias, more=bias)\n    return x\n"
+    port = "def run(self, x, mask, bias):\n    for layer in self.layers:\n        if self.spare:\n"
+    port += "            x = spare(layer, x, mask, bias)\n        else:\n"
+    port += "            x = layer(x, mask=mask)\n    return x\n"
+    code = Code(port)
+    takes = {"self.layers": ["x", "mask", "bias"]}
+    region = Region("port.py", "run", [Donor(Code(reference).tree.body[0], {})])
+    scope = Scope([], ("", 0), {}, [], lines={"port.py": {2, 3, 6, 7}}, takes=takes)
+    sites = {one.statement.lineno: one for one in list_sites(scope, region, code)}
+    assert ast_text(sites[6].donor) == "x = layer(x, mask, bias, more=bias)"
+    tried = [one.after for one in list_candidates(sites[6], ["reference"])]
+    assert "layer(x, mask=mask, bias=bias)" in tried
