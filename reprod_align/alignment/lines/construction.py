@@ -3,6 +3,7 @@
 It is the line of the argument that sets a layer, not the first of the call.
 """
 
+import ast
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.text import ancestors, count, last_part, parent
+from reprod_align.model.local import find_local
 from reprod_align.model.settings import SYNONYMS
 from reprod_align.model.side import ModelInfo, Side
 from reprod_align.model.source import Operation, SourceLine
@@ -213,9 +215,19 @@ def _find_set_late(finding: Finding, runner: Runner) -> SourceLine | None:
                 value = read_number(statement.value)
                 if value is not None and value == one.paddle_value:
                     return place_of(file, statement)
-                if value is not None and value == one.torch_value and guard is not None:
+                asked = _read_held(runner.port, statement.value) if value is None else value
+                if asked is not None and asked == one.torch_value and guard is not None:
                     return place_of(file, guard.test)
     return None
+
+
+def _read_held(port: Side, value: ast.expr) -> object:
+    """Return the number that the model holds under a name such as `self.config.eps`; None if it is none."""
+    local, (first, *names) = find_local(port), ast.unparse(value).split(".")
+    held = local.model if local is not None and first == "self" else None
+    for name in names:
+        held = getattr(held, name, None)
+    return held if isinstance(held, (int, float)) else None
 
 
 def _find_only_naming(

@@ -1,4 +1,4 @@
-"""A method of the port that a layer of the framework calls is at fault: its own line is named."""
+"""A method of the port that a framework calls is at fault: its own line is named."""
 
 from pathlib import Path
 
@@ -38,10 +38,18 @@ def test_a_call_that_is_left_out_is_named_where_its_value_is_passed_on(
     assert "PyTorch calls `self.rotary` here, and Paddle does not" in finding.message
 
 
-@pytest.mark.edits(40)
+@pytest.mark.every_edit
 def test_a_parameter_that_is_never_read_is_what_is_left_out(tmp_path: Path) -> None:
     without = "alpha * paddle.matmul(batch1, batch2)"
     port, changed = plant(PORT, f"x + {without}", without, tmp_path)
     finding = judge(port).findings[0]
     assert finding.paddle_line == f"{port}:{changed}", finding
     assert finding.edit is not None and finding.edit.after == f"{without} + x"
+
+
+def test_a_condition_that_keeps_a_layer_from_being_set_is_named(tmp_path: Path) -> None:
+    asked = "isinstance(layer, nn.LayerNorm)"
+    port, changed = plant(PORT, f"if {asked}", f"if not {asked}", tmp_path)
+    finding = judge(port).findings[0]
+    assert finding.code == "layer-norm-epsilon" and finding.paddle_name == "norm"
+    assert finding.paddle_line == f"{port}:{changed}", finding

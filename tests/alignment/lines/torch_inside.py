@@ -36,7 +36,7 @@ class Model(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.words, self.attention = nn.Embedding(20, 8), Attention(8, 2)
-        self.norm, self.head = nn.LayerNorm(8), nn.Linear(8, 3)
+        self.norm, self.head = nn.LayerNorm(8, eps=1e-12), nn.Linear(8, 3)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         x = self.words(ids)
