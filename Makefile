@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# pip before 23.1 builds seqeval by its setup.py, which fails with the setuptools_scm that this fetches
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517
 # Where PYTHONDONTWRITEBYTECODE is set, each process would compile what it imports: 0.6 of 1.1 s of the library's start.
 COMPILE := $(BIN)/python -m compileall -q
 
