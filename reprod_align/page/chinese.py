@@ -115,6 +115,7 @@ _PATTERNS: Final = [(re.compile(pattern), chinese) for pattern, chinese in (
     (r"each token itself: the causal mask is shifted by one", "每个 token 自身：因果掩码错开一位"),
     (r"(Paddle|PyTorch) calls (`[^`]*`) here, and (Paddle|PyTorch) does not",
      r"\1 在此处调用了 \2，\3 没有"),
+    (r"(Paddle|PyTorch) never calls (`[^`]*`)", r"\1 从未调用 \2"),
     (r"(Paddle|PyTorch) calls (\w+) inside (`[^`]*`) here, and (Paddle|PyTorch) does not",
      r"\1 在此处的 \3 内部执行了 \2，\4 没有"),
     (r"(Paddle|PyTorch) adds a mask inside (`[^`]*`) here, and (Paddle|PyTorch) does not",

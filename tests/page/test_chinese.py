@@ -61,6 +61,7 @@ def test_verdicts_and_stages_have_a_chinese_word(word: str) -> None:
             "Paddle calls `x.reshape(shape=(-1, 2)); y` here, and PyTorch does not",
             "Paddle 在此处调用了 `x.reshape(shape=(-1, 2)); y`，PyTorch 没有",
         ),
+        ("Paddle never calls `self.encoder`", "Paddle 从未调用 `self.encoder`"),
         (
             "PyTorch calls softmax inside `attend(q, k, v)` here, and Paddle does not",
             "PyTorch 在此处的 `attend(q, k, v)` 内部执行了 softmax，Paddle 没有",

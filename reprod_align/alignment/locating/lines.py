@@ -29,7 +29,7 @@ from reprod_align.alignment.locating.pinning import run_again
 from reprod_align.alignment.runner import Runner
 from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array
-from reprod_align.base.text import ancestors, last_part, parent
+from reprod_align.base.text import ancestors, is_within, last_part, parent
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.source import Operation, SourceLine, Wanted, find_consumer
 from reprod_align.model.source.making import find_held
@@ -50,6 +50,8 @@ class Lines:
     torch: SourceLine | None = None
     paddle: SourceLine | None = None
     words: str = ""
+    idle: str = ""
+    """which module the port never calls: it is said where no edit says more"""
     remedy: str = ""
     """what made the fault go away, where it is more than the difference of the two lines"""
     is_open: bool = False
@@ -161,14 +163,14 @@ class LineFinder:
         if is_open and (lines := self._find_left_out(scope)) is not None:
             return lines
         if found is not None and found.theirs is not None and found.theirs.user is not None:
-            return self._find_deciding(fault, found)
+            return self._find_deciding(fault, scope, found)
         if found is None and fault.calls.theirs is not scope.theirs:
             return self._find_handing(fault)
         if found is None or (stock and not self._is_in_user_code(found, place[1])):
             return Lines()
         if not found.is_sure and (stock or find_settings(pairing, *place)):
             return Lines()
-        return self._find_deciding(fault, found)
+        return self._find_deciding(fault, scope, found)
 
     def _find_left_out(self, scope: CallPair) -> Lines | None:
         """Return where the port chooses to hold None for a module without weights that PyTorch calls."""
@@ -185,6 +187,21 @@ class LineFinder:
                 return Lines(call.source, made, words)
         return None
 
+    def _describe_idle(self, scope: CallPair) -> str:
+        """Return which module the port never calls, where PyTorch calls those that it holds."""
+        path, run = scope.theirs.path, self._run
+        called = {one.path for one in run.port.calls}
+        wanted = {self._runner.pairing.modules.get(one.path, "") for one in run.reference.calls}
+        idle = {
+            found
+            for one in wanted - called
+            if one != path and is_within(one, path)
+            for found in [".".join(one.split(".")[: path.count(".") + 1 + bool(path)])]
+            if not any(is_within(other, found) for other in called)
+        }
+        names = [f"`self.{last_part(one)}`" for one in sorted(idle)]
+        return f"{PORT} never calls {names[0]}" if len(names) == 1 else ""
+
     def _find_handing(self, fault: Fault) -> Lines:
         """Return the lines at which the code at fault calls the child that shows it."""
         found = []
@@ -200,7 +217,7 @@ class LineFinder:
             found.append(next((one.user or one.source for one in made), None))
         return Lines(found[0], found[1])
 
-    def _find_deciding(self, fault: Fault, found: Difference) -> Lines:
+    def _find_deciding(self, fault: Fault, scope: CallPair, found: Difference) -> Lines:
         """Return the lines of a difference: of the arguments that decide it, where they are known."""
         pairing = self._runner.pairing
         sure = found.how == "value" or (found.how == "call" and found.is_sure)
@@ -217,6 +234,7 @@ class LineFinder:
             torch=ours,
             paddle=theirs,
             call=call,
+            idle=self._describe_idle(scope),
             is_open=_may_be_a_mask(fault, found),
             first=_find_likeliest(found),
         )
@@ -237,7 +255,7 @@ class LineFinder:
             return None
         ours = None if found is None or found.ours is None else found.ours.source
         if (number := self._experiment.explain_number(fault, found)) is not None:
-            torch = None if found is None else self._find_deciding(fault, found).torch
+            torch = None if found is None else self._find_deciding(fault, scope, found).torch
             return Lines(torch, number[1], remedy=number[2], is_proven=True)
         scales = found is not None and is_scaling(
             found
