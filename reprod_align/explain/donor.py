@@ -37,7 +37,9 @@ PARTS: Final[Mapping[str, Sequence[str]]] = {
 """functions -> what a port that writes them out calls too"""
 _PASSED: Final = frozenset({"contiguous", "to", "type", "cuda", "cpu"})
 """methods that change no number"""
-_IDLE: Final = 0.5  # of the likeness counts for a statement that did not run
+_IDLE: Final = 0.5
+"""of the likeness that counts for a statement that did not run: T5's branch for recomputing says more of
+what PyTorch says than the branch that runs and lacks an argument"""
 _SAME_WORDS: Final = 0.5
 """`a = f(x)` and `a = f(y)` have two thirds of their words in common, `a = f(x)` and `a = b + c` a third"""
 

@@ -682,9 +682,7 @@ def set_switch(site: Site) -> Iterator[Text]:
 
 def _exchange_everywhere(site: Site, node: ast.keyword, text: str) -> Iterator[Text]:
     """Yield a text in all places of the function that say the same as a node, the first of which it is."""
-    function = next(
-        (one for one in site.code.parents(node) if isinstance(one, ast.FunctionDef)), None
-    )
+    function = _find_function(site, node)
     same = [one for one in ast.walk(function or node)
             if isinstance(one, ast.keyword) and ast.dump(one) == ast.dump(node)]  # fmt: skip
     same.sort(key=_start)
@@ -1054,7 +1052,7 @@ def _call_as_beside(site: Site) -> Iterator[Text]:
     `q = q` beside `k = self.rotary(k, offset)` may lack `self.rotary(q, offset)`.
     """
     name = site.value
-    function = _find_function(site)
+    function = _find_function(site, site.statement)
     if not isinstance(site.statement, ast.Assign) or not isinstance(name, ast.Name):
         return
     for node in ast.walk(function) if function is not None else ():
@@ -1064,8 +1062,9 @@ def _call_as_beside(site: Site) -> Iterator[Text]:
             yield name, f"{site.text(call.func)}({', '.join([name.id, *rest])})"
 
 
-def _find_function(site: Site) -> ast.FunctionDef | None:
-    around = (one for one in site.code.parents(site.statement) if isinstance(one, ast.FunctionDef))
+def _find_function(site: Site, node: ast.AST) -> ast.FunctionDef | None:
+    """Return the innermost function around a node."""
+    around = (one for one in site.code.parents(node) if isinstance(one, ast.FunctionDef))
     return next(around, None)
 
 
@@ -1085,7 +1084,7 @@ def _list_values(site: Site) -> Iterator[Any]:
 
 def _find_given(site: Site, name: ast.Name) -> Any:
     """Return the variable whose value the last assignment above a statement gives another; None if none."""
-    function = _find_function(site)
+    function = _find_function(site, site.statement)
     given = [
         node
         for node in (ast.walk(function) if function is not None else ())

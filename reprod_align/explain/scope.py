@@ -229,7 +229,7 @@ def _list_parameters(port: Side, path: str) -> dict[str, list[str]]:
     }
 
 
-def _list_taken(takes: Mapping[str, Sequence[str]], function: Any) -> dict[str, Sequence[str]]:
+def _follow_loops(takes: Mapping[str, Sequence[str]], function: Any) -> dict[str, Sequence[str]]:
     """Return what the layers take that a function calls, those of a list by the variable of its loop too."""
     loops = [one for one in ast.walk(function) if isinstance(one, (ast.For, ast.comprehension))]
     found = dict(takes)
@@ -620,7 +620,7 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
     defined |= {*port, *vars(builtins), *at_hand}
     given = _list_given(function, statements, made, met, defined)
     fields, switches = _list_fields(function, region.donors), _list_switches(function)
-    takes = _list_taken(scope.takes, function)
+    takes = _follow_loops(scope.takes, function)
     runs = _list_runs(function, donor.function, made, donors) if donor is not None else {}
     stopped = []
     if donor is not None and PORT.choose("torch", "paddle") in port:

@@ -41,6 +41,7 @@ _MANY = (
     "missing-summand",
 )
 # "form" is tried where the port raises alone: elsewhere another shape hides what differs
+# a variable that is never read says more than the many candidates of the last rows
 _BEFORE = (*_HANDED, "unread", *_FEW, "condition")
 _REST = (*_BEFORE, *_MANY)
 _TURNED = ("mask-sense",)

@@ -370,9 +370,9 @@ class _Search:
         return Difference(how, ours, theirs, sure, take_the_same=same)
 
     def _find_handed_back(self, ours: Operation, theirs: Operation) -> tuple[Operation, int] | None:
-        """Return which call of a method gave a framework's layer what PyTorch changes before.
+        """Return the call whose result a method of the port hands to a framework's layer too early.
 
-        The layer's own code, from which the method is called, is as it should be.
+        PyTorch changes that result first. The layer's own code, which calls the method, is right.
         """
         taken, place = self._list_taken(ours), (theirs.source.file, theirs.source.line)
         for position, made in enumerate(theirs.makers):

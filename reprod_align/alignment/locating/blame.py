@@ -278,8 +278,7 @@ def _rank_causes(guess: str, lines: Lines, edit: Suggestion | None) -> str:
     one mistake makes another may make as well: only one that the table of APIs knows leads.
     """
     words = lines.words if edit is None or _is_beside(lines.paddle, edit) else ""
-    words = words or (lines.idle if edit is None else "")
-    shown = words
+    shown = words or lines.idle
     if edit is not None:
         shown = MEANT.get(edit.kind) or words or describe_edit(edit)
     shown = "" if shown in guess else shown
