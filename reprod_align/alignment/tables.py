@@ -73,6 +73,23 @@ def lay_over(due: Array, held: Array) -> Array:
     return made
 
 
+def shape_as_rows(due: Array, held: Array) -> Array | None:
+    """Return values of one run in the shape of a table whose first rows they may be; None if they can't be.
+
+    What a model computes for each position, (1, 7, 16), a port may keep for all of them, (40, 1, 16). Where
+    it is the same for each example of a batch, one stands for all.
+    """
+    if due.ndim and due.shape[0] > 1 and (due == due[:1]).all():
+        due = due[:1]
+    rows, whole = due.squeeze(), held.squeeze()
+    if rows.ndim != whole.ndim or not rows.ndim or rows.size < 2:
+        return None
+    if rows.shape[1:] != whole.shape[1:] or len(rows) > len(whole):
+        return None
+    sizes = iter(rows.shape)
+    return rows.reshape([next(sizes) if size > 1 else 1 for size in held.shape])
+
+
 def _pair_tables(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> dict[str, str]:
     """Return the port's tables that are one of the reference's but for float32 rounding, with its name.
 

@@ -152,6 +152,8 @@ class LocalSide:
 
     def set_tables(self, values: Mapping[str, Array]) -> None:
         """Give tensors that `read_tables` names these values, in their own dtype."""
+        if self._state is not None:
+            self._state.expect_values()
         for name, tensor in self._list_tables():
             if name in values:
                 self.fw.set_values(tensor, values[name])

@@ -111,8 +111,12 @@ def find_deciding(
 
 
 def find_makings(side: Side, info: ModelInfo, path: str) -> Iterator[tuple[str, Making]]:
-    """Yield the modules around one that make it, the nearest first, each with where it does so."""
+    """Yield the modules around one that make it, the nearest first, each with where it does so.
+
+    One that is handed it comes last where a module further out is seen to call the layer's class.
+    """
     kind, owner = info.modules[path].class_name if path in info.modules else "", path
+    handed: list[tuple[str, Making]] = []
     alike = [name for name, one in info.modules.items()
              if name and one.class_name == kind and parent(name) == parent(path)]  # fmt: skip
     nth = (alike.index(path), len(alike)) if path in alike else (0, 1)
@@ -121,10 +125,16 @@ def find_makings(side: Side, info: ModelInfo, path: str) -> Iterator[tuple[str, 
         steps = path[len(owner) :].lstrip(".").split(".")
         classes = side.find_classes(owner, anywhere=True)
         making = find_making(classes, steps, kind, nth)
-        if making is not None and (
-            making.is_call_of(kind) or making.file in list_files(side, owner)
-        ):
+        if making is None:
+            continue
+        if making.is_call_of(kind):
             yield owner, making
+        elif making.file in list_files(side, owner):
+            if making.place is not None and is_handed_in(making.place):
+                handed.append((owner, making))
+            elif not handed:
+                yield owner, making
+    yield from handed
 
 
 def list_files(side: Side, path: str) -> set[str]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from reprod_align.alignment.lines.construction import find_argument
 from reprod_align.alignment.lines.divergence import Difference
-from reprod_align.alignment.lines.graph import ROUGH, are_equal
+from reprod_align.alignment.lines.graph import ROUGH, are_alike, are_equal
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun
 from reprod_align.alignment.locating.elsewhere import run_elsewhere
 from reprod_align.alignment.locating.fault import Fault, find_apart, rounding_of
@@ -26,7 +26,7 @@ from reprod_align.alignment.locating.masks import find_makers
 from reprod_align.alignment.locating.pinning import run_again
 from reprod_align.alignment.locating.remaking import NotRemadeError, remake
 from reprod_align.alignment.runner import Runner
-from reprod_align.alignment.tables import cut, fit, lay_over, may_fit
+from reprod_align.alignment.tables import cut, fit, lay_over, may_fit, shape_as_rows
 from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array
 from reprod_align.base.text import ancestors, is_within, last_part, parent
@@ -287,6 +287,45 @@ class Experiment:
                     f"{words}: with its values the numbers agree",
                 )
                 return told, table
+        return None
+
+    def explain_computed(
+        self, fault: Fault, calls: Iterable[Operation]
+    ) -> tuple[Told, Table] | None:
+        """Return which table of the port's is not what PyTorch computes in each run; None if none is.
+
+        calls: of PyTorch's code at the fault, which take what is computed: no gradient flows through it.
+        With their values in the table the fault is gone.
+        """
+        port, info = self.runner.port, self.runner.pairing.paddle
+        loaded = self.runner.pairing.loaded_names
+        held = {name: table for name, table in port.read_tables().items()
+                if is_within(name, fault.place[1]) and name not in loaded}  # fmt: skip
+        due = list(_list_computed(calls)) if held else []
+        pairs = [
+            (call, word, name, rows)
+            for call, word, value in due
+            for name, table in held.items()
+            if (rows := shape_as_rows(value, table)) is not None
+        ]
+        met = [are_equal(rows, cut(held[name], rows), ROUGH) for _, _, name, rows in pairs]
+        known = {word for (_, word, _, _), equal in zip(pairs, met, strict=True) if equal}
+        taken = {name for (_, _, name, _), equal in zip(pairs, met, strict=True) if equal}
+        for call, word, name, rows in sorted(pairs, key=lambda one: one[2] in taken):
+            if word in known:
+                continue
+            if self.tensors >= _MOST_TENSORS:
+                return None
+            self.tensors += 1
+            table = Table(name, rows)
+            if self._mends_set(port.set_tables, fault, table, held[name]):
+                line = find_argument(port, info, parent(name), [last_part(name)])
+                words = (
+                    f"{last_part(name)}, a tensor that {PORT}'s module makes, is not what {REFERENCE} "
+                    f"computes as `{word}`: with its values the numbers agree"
+                )
+                maker = call.makers[call.tensors[word]]
+                return ((maker or call).source, line, words), table
         return None
 
     def explain_making(self, finding: Finding, table: Table) -> Suggestion | None:
@@ -578,6 +617,20 @@ def _gives_same_outputs(run: PinnedRun, fault: Fault) -> bool:
 def _list_constants_apart(run: PinnedRun) -> set[Key]:
     """Return the masks and indices that differ in a run, by the calls at which they show."""
     return {one.key for one in find_makers(run)}
+
+
+def _list_computed(calls: Iterable[Operation]) -> Iterator[tuple[Operation, str, Array]]:
+    """Yield the floats that calls take and no gradient flows through: the call, their name there, them."""
+    known: list[Array] = []
+    for call in calls:
+        for word, position in call.tensors.items():
+            value, maker = call.inputs[position], call.makers[position]
+            is_computed = maker is None or not maker.differentiable
+            if not is_computed or value.dtype.kind != "f" or value.size < 2:
+                continue
+            if not any(are_alike(value, one, ROUGH) for one in known):
+                known.append(value)
+                yield call, word, value
 
 
 def _list_tables_apart(

@@ -267,6 +267,9 @@ class LineFinder:
             return None
         if (told := self._experiment.explain_tensor(fault)) is not None:
             return Lines(*told[0], is_proven=True, table=told[1])
+        code = [one for one in self._traces[0].operations if one.call == scope.ours.key]
+        if (told := self._experiment.explain_computed(fault, code)) is not None:
+            return Lines(*told[0], is_proven=True, table=told[1])
         if not (_is_open(found) or scales):
             return None
         inside = [one for one in self._traces[1].operations if one.call == scope.theirs.key]

@@ -74,7 +74,7 @@ def find_making(
         if calls:
             return Making(file, owner, calls[nth[0] if len(calls) == nth[1] else 0])
         whole = Making(file, owner, node)
-        inside = _find_inside(whole, [node, *parts], path[1:], class_name)
+        inside = _find_inside(whole, [node, *parts], path[1:], names)
         call = _find_on_one_line(find_calls(owner, class_name))
         return inside or (whole if call is None else replace(whole, node=call))
     for file, owner in owners:
@@ -193,12 +193,13 @@ def _list_assigned(file: str, made: Any) -> Iterator[ast.expr]:
 
 
 def _find_inside(
-    making: Making, parts: Sequence[ast.AST], steps: Sequence[str], class_name: str
+    making: Making, parts: Sequence[ast.AST], steps: Sequence[str], names: Sequence[str]
 ) -> Making | None:
     """Return where a function that some code calls makes the layer; None if none does.
 
     The class may be handed to the function: then it is what the function calls by that name.
-    steps: what is left of the layer's path; a number tells which of several calls it is.
+    names: of the class, as the code around writes it. steps: what is left of the layer's path; a
+    number tells which of several calls it is.
     """
     calls = [one for part in parts for one in ast.walk(part) if isinstance(one, ast.Call)]
     for call in calls if len(making.through) < _DEEPEST else ():
@@ -206,13 +207,15 @@ def _find_inside(
         if function is None:
             continue
         within = replace(making, through=(*making.through, call))
-        found = find_calls(function, class_name) or _list_handed(function, call)
+        found = find_calls(function, *names)
+        deeper = None if found else _find_inside(within, function.body, steps, names)
+        if deeper is not None:
+            return deeper
+        found = found or _list_handed(function, call)
         if found:
             number = int(steps[0]) if steps and steps[0].isdigit() else 0
             found.sort(key=lambda one: one.lineno)
             return replace(within, node=found[min(number, len(found) - 1)])
-        if (deeper := _find_inside(within, function.body, steps, class_name)) is not None:
-            return deeper
     return None
 
 

@@ -15,14 +15,14 @@ def choose(name: str) -> type[nn.Layer]:
 
 
 class Block(nn.Layer):
-    def __init__(self, width: int, stride: int, act: type[nn.Layer]) -> None:
+    def __init__(self, width: int, stride: int, act: type[nn.Layer], skip: nn.Layer) -> None:
         super().__init__()
         self.conv = nn.Conv2D(width, width, 3, stride=stride, padding=1)
-        self.act, self.more, self.skip = (
+        self.act, self.more = (
             act(),
             nn.Conv2D(width, width, 1),
-            nn.Conv2D(width, width, 1),
         )
+        self.skip = skip
 
     def forward(self, x: paddle.Tensor) -> paddle.Tensor:
         x = self.conv(x)
@@ -44,20 +44,25 @@ class Pooler(nn.Layer):
 class Net(nn.Layer):
     def __init__(self, stem: nn.Layer, width: int = 8, act: str = "relu") -> None:
         super().__init__()
-        made: list[nn.Layer] = []
         self.stem = stem
+        self.blocks = self._make_blocks(width, act)
+        self.pooler = Pooler(width)
+
+    def _make_blocks(self, width: int, act: str) -> nn.Layer:
+        made: list[nn.Layer] = []
         kind = Block
         for i, stride in enumerate((2, 2)):
             step = 1 if i else stride
+            skip = nn.Conv2D(width, width, 1)
             made.append(
                 kind(
                     width,
                     step,
                     act=choose(act),
+                    skip=skip,
                 )
             )
-        self.blocks = nn.Sequential(*made)
-        self.pooler = Pooler(width)
+        return nn.Sequential(*made)
 
     def forward(self, x: paddle.Tensor) -> tuple[paddle.Tensor, paddle.Tensor]:
         x = self.blocks(self.stem(x)).flatten(2).transpose([0, 2, 1])

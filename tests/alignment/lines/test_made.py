@@ -15,6 +15,11 @@ PORT = Path(__file__).with_name("paddle_made.py")
 # what is changed in the port, to what, and the module that is named
 FAULTS = {
     "a layer that is handed in": ("kernel_size=2, stride=2", "kernel_size=2, stride=4", "stem.1"),
+    "a layer that a method makes and hands in": (
+        "skip = nn.Conv2D(width, width, 1)",
+        "skip = nn.Conv2D(width, width, 3, padding=1)",
+        "blocks.0.skip",
+    ),
     "a class that a function gives": ("return nn.ReLU", "return nn.GELU", "blocks.0.act"),
     "a condition in a loop": ("1 if i else stride", "stride if i else 1", "blocks.0.conv"),
     "a condition around a layer that is handed in": ("if norm", "if not norm", "stem.1.weight"),
