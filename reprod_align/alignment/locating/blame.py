@@ -292,6 +292,8 @@ def _rank_causes(guess: str, lines: Lines, edit: Suggestion | None) -> str:
 def _explain_numbers(runner: Runner, done: Pass, fault: Fault) -> str:
     """Return why the numbers of a fault differ, as far as they tell it; "" if they do not."""
     pairing = runner.pairing
+    if fault.place[1] in pairing.paddle.stock and "p" in _name_respects(pairing, fault.place[1]):
+        return ""  # two dropouts of other rates look as if one side alone dropped
     cause = find_cause(fault, done.reference, runner.weights, pairing.paddle.modules)
     if not cause and fault.own_code and fault.stage == "forward":
         return explain_draws(

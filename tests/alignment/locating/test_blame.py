@@ -1,5 +1,7 @@
 """Which places get a finding."""
 
+from typing import Any
+
 import reprod_align
 from reprod_align.alignment.comparing import compare_pass
 from reprod_align.alignment.locating.blame import locate
@@ -38,3 +40,12 @@ class _PaddleTwice(PaddleNet):
 
     def forward(self, x: paddle.Tensor) -> paddle.Tensor:
         return self.first(x), super().forward(x).squeeze(-1)
+
+
+def test_two_dropouts_of_other_rates_are_not_one_that_only_a_side_has() -> None:
+    def make(nn: Any, rate: float) -> Any:
+        return nn.Sequential(nn.Linear(3, 64), nn.Dropout(rate), nn.Linear(64, 2))
+
+    finding = reprod_align.align(make(torch.nn, 0.1), make(paddle.nn, 0.2), (X,)).findings[0]
+    assert "p: PyTorch 0.1, Paddle 0.2" in finding.settings
+    assert finding.cause == ""
