@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.conftest import REPOSITORY
 from tools import absolute_links, changelog
+from tools.lock import list_newer
 
 import pytest
 import yaml
@@ -86,3 +87,9 @@ def test_the_hook_judges_each_file_and_fails_with_one(tmp_path: Path) -> None:
     assert (fine.returncode, fine.stdout) == (0, "pair pair one.py\npair pair_two.py\n")
     bad = judge("pair_bad.py", "pair_two.py")
     assert bad.returncode != 0 and "pair_two.py" in bad.stdout
+
+
+def test_a_version_that_the_oldest_python_lacks_is_not_locked() -> None:
+    asked = {"old": ">=3.9", "any": None, "new": ">=3.11.5", "without": "<3.11"}
+    packages = [{"name": name, "version": "1", "requires_python": it} for name, it in asked.items()]
+    assert list_newer(packages) == ["new==1 (Python >=3.11.5)", "without==1 (Python <3.11)"]
