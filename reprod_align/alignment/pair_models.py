@@ -23,7 +23,7 @@ from reprod_align.match import (
 from reprod_align.model.backward import Projection, pair_outputs
 from reprod_align.model.side import Inputs, ModelFailure, Side
 from reprod_align.model.source.making import find_use
-from reprod_align.model.source.parsing import find_branch
+from reprod_align.model.source.parsing import find_branch, find_first_output
 from reprod_align.model.trace import Trace, find_container
 from reprod_align.model.watch import Keep
 from reprod_align.randomness import KeyedDraws
@@ -238,10 +238,12 @@ def _note_unpaired_outputs(
             f"{REFERENCE}'s output {at or 'itself'} comes from here; the {PORT} model has this module and "
             "its weights, does not call it, and has no such output"
         )
-        unused = find_use(side.find_classes(parent(theirs)), last_part(theirs))
+        classes = side.find_classes(parent(theirs))
+        unused = find_use(classes, last_part(theirs))
         condition = find_branch(unused) if unused is not None else ""
+        place = unused or find_first_output(classes)
         findings.add(
-            "forward", ours, theirs, text, lines=(None, unused), kind="output-missing",
+            "forward", ours, theirs, text, lines=(None, place), kind="output-missing",
             cause=f"`{condition}` decides it" if condition else "",
         )  # fmt: skip
     missing = [at for at in missing if at not in idle]

@@ -187,6 +187,15 @@ def find_forward(classes: Sequence[SourceLine]) -> SourceLine | None:
     return classes[0] if classes else None
 
 
+def find_first_output(classes: Sequence[SourceLine]) -> SourceLine | None:
+    """Return where the forward pass of a class sets the variable that it returns first; None if it returns none."""
+    forward = find_forward(classes)
+    returned = find_returned(forward) if forward is not None else []
+    last = max((line for line, _ in returned), default=0)
+    names = [name for line, name in returned if line == last]
+    return find_assignment(forward.file, last, names[0]) if forward is not None and names else None
+
+
 def find_measure(function: SourceLine, named: str = "") -> SourceLine:
     """Return the call in a loss function that measures the loss, or its last call of a `named` function.
 

@@ -98,3 +98,60 @@ def test_a_module_that_is_never_called_is_named(tmp_path: Path) -> None:
     finding = judge(port).findings[0]
     assert finding.paddle_name == "encoder" and finding.paddle_line == f"{port}:{changed}"
     assert "Paddle never calls `self.stack`" in finding.message
+
+
+READER = """\
+from paddle import nn
+
+
+class Reader(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.words, self.mix = nn.Embedding(20, 8), nn.Linear(8, 8)
+
+    def forward(self, words):
+        return self.mix(self.words(words))
+
+
+class Model(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.decoder = Reader(), Reader()
+
+    def forward(self, words, said):
+        encoded = self.encoder(words)
+        decoded = self.decoder(said)
+        return decoded, encoded
+"""
+
+
+class _Reader(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.mix = torch.nn.Embedding(20, 8), torch.nn.Linear(8, 8)
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        mixed: torch.Tensor = self.mix(self.words(words))
+        return mixed
+
+
+class _Model(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder, self.decoder = _Reader(), _Reader()
+
+    def forward(self, words: torch.Tensor, said: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        encoded = self.encoder(words)
+        return self.decoder(said), encoded
+
+
+def test_an_output_that_a_module_never_made_is_named_where_another_value_is_given(
+    tmp_path: Path,
+) -> None:
+    port = tmp_path / "port.py"
+    port.write_text(READER.replace("self.decoder(said)", "said"))
+    words = np.random.default_rng(0).integers(0, 20, (2, 2, 5))
+    finding = reprod_align.align(_Model(), load(port).Model(), tuple(words)).findings[0]
+    line = 1 + READER[: READER.index("self.decoder(said)")].count("\n")
+    assert (finding.paddle_name, finding.kind) == ("decoder", "output-missing")
+    assert finding.paddle_line == f"{port}:{line}"
