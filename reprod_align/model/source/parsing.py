@@ -188,7 +188,7 @@ def find_forward(classes: Sequence[SourceLine]) -> SourceLine | None:
 
 
 def find_first_output(classes: Sequence[SourceLine]) -> SourceLine | None:
-    """Return where the forward pass of a class sets the variable that it returns first; None if it returns none."""
+    """Return where the forward pass sets the variable that it returns first; None if it returns none."""
     forward = find_forward(classes)
     returned = find_returned(forward) if forward is not None else []
     last = max((line for line, _ in returned), default=0)
