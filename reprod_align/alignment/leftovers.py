@@ -116,7 +116,6 @@ def _report_missing(tensor: TensorInfo, pairing: Pairing) -> Finding:
         )
     text = f"{tensor.shape}: the {PORT} model has no counterpart of this parameter"
     owner = _find_owner(tensor, pairing)
-    text += _explain_bias(tensor, owner, pairing)
     if found.paddle_left:
         text += f"; left in {PORT}: {', '.join(found.paddle_left[:6])} (name_map can pair them)"
     return Finding("weights", tensor.name, owner, text, np.inf, 0.0, kind="parameter-unpaired")
@@ -140,25 +139,11 @@ def _find_owner(tensor: TensorInfo, pairing: Pairing) -> str:
     return next(iter([*lacking, *owners]), found.owners.get(path, ""))
 
 
-def _explain_bias(tensor: TensorInfo, other: str, pairing: Pairing) -> str:
-    """Say that a Paddle layer is made without its bias."""
-    if tensor.role != "bias" or not other or f"{other}.bias" in pairing.paddle.tensors:
-        return ""
-    if pairing.paddle.modules[other].kind:
-        argument = PORT.choose("bias", "bias_attr")
-        return f"; {other} is made without a bias in {PORT} (with {argument}=False)"
-    return ""
-
-
 def _report_extra(tensor: TensorInfo, pairing: Pairing) -> Finding:
     """Return the finding for a parameter that PyTorch's model lacks."""
     owners = {theirs: ours for ours, theirs in pairing.match.owners.items()}
     text = f"{tensor.shape}: the {REFERENCE} model has no counterpart of this {PORT} parameter"
     other = owners.get(tensor.owner, "")
-    if tensor.role == "bias" and other:
-        theirs, ours = REFERENCE.choose("bias", "bias_attr"), PORT.choose("bias", "bias_attr")
-        text += f"; {other} is made without a bias in {REFERENCE} ({theirs}=False: "
-        text += f"set {ours}=False in {PORT})"
     return Finding("weights", other, tensor.name, text, np.inf, 0.0, kind="parameter-unpaired")
 
 
@@ -166,7 +151,8 @@ def _one_per_module(pairing: Pairing, findings: Sequence[Finding]) -> list[Findi
     """Put one finding in place of those of a module whose counterpart is set differently."""
     kept: dict[str, Finding] = {}
     for finding in findings:
-        key, owner = finding.torch_name or finding.paddle_name, parent(finding.torch_name)
+        key, owner = finding.torch_name or finding.paddle_name, finding.torch_name
+        owner = owner if owner in pairing.torch.modules else parent(owner)
         other = pairing.modules.get(owner, owner)
         if owner and pairing.settings_differ(owner, other):
             settings = describe_differences(

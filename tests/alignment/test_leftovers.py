@@ -59,7 +59,9 @@ def test_a_bias_that_only_paddle_has_is_laid_to_bias_attr() -> None:
         findings,
     ):
         add_leftovers(runner, findings)
-    assert "second is made without a bias in PyTorch" in messages(findings)[0]
+    (finding,) = findings.report.findings
+    assert (finding.torch_name, finding.paddle_name) == ("second", "second")
+    assert "set bias_attr=False in Paddle" in finding.settings
 
 
 def test_a_tie_that_paddle_lacks_is_a_finding() -> None:
