@@ -543,18 +543,36 @@ def exchange_operands(site: Site) -> Iterator[Text]:
 
 
 def exchange_targets(site: Site) -> Iterator[Text]:
-    """What a call returns is unpacked in another order: `q, k, v = ...` for `k, q, v = ...`."""
+    """What a call returns is unpacked in another order: `q, k, v = ...` for `k, q, v = ...`.
+
+    Names in the order in which the function itself returns them stay: what is wrong there was done before.
+    """
     targets = getattr(site.statement, "targets", ())
-    yield from _exchange_parts(site, (one for one in targets if isinstance(one, ast.Tuple)))
+    unpacked = [one for one in targets if isinstance(one, ast.Tuple)]
+    said = [*_list_returned(site)] if unpacked else []
+    yield from _exchange_parts(site, unpacked, said)
 
 
-def _exchange_parts(site: Site, nodes: Iterable[Any]) -> Iterator[Text]:
+def _list_returned(site: Site) -> Iterator[ast.Expr]:
+    """Yield the tuples that a function of the file returns which a statement calls."""
+    name = dotted(site.value.func).rpartition(".")[2] if isinstance(site.value, ast.Call) else ""
+    functions = (one for one in site.code.nodes if isinstance(one, ast.FunctionDef))
+    found = [one for one in functions if one.name == name]
+    for function in found if len(found) == 1 else ():
+        for node in ast.walk(function):
+            if isinstance(node, ast.Return) and node.value is not None:
+                inner = (one for one in ast.walk(node.value) if isinstance(one, ast.Tuple))
+                yield from map(ast.Expr, inner)
+
+
+def _exchange_parts(site: Site, nodes: Iterable[Any], said: Sequence[Any] = ()) -> Iterator[Text]:
+    """said: further statements whose order of names is right."""
     for node in nodes:
         parts = node.args if isinstance(node, ast.Call) else node.elts
         texts = [site.text(one) for one in parts]
         if not 2 <= len(parts) <= 5:
             continue
-        for order in _list_orders(site, parts):
+        for order in _list_orders((site.donor, *said), parts):
             start, end = parts[0], parts[-1]
             if isinstance(node, ast.Call):
                 rest = [site.text(keyword.value) for keyword in node.keywords]
@@ -573,16 +591,17 @@ def _exchange_parts(site: Site, nodes: Iterable[Any]) -> Iterator[Text]:
                 yield node, made if bare else f"{opening}{made}{closing}"
 
 
-def _list_orders(site: Site, parts: Sequence[Any]) -> Iterator[Sequence[int]]:
+def _list_orders(said: Sequence[Any], parts: Sequence[Any]) -> Iterator[Sequence[int]]:
     """Yield orders of a few things: pairs exchanged first, then all if they are the axes of a tensor.
 
-    Two names that the reference has in this order are not exchanged: where their values are, that was done
-    by what hands them on.
+    said: statements that are right, of the reference's. Two names that one has in this order are not
+    exchanged: where their values are, that was done by what hands them on.
     """
     count, places = len(parts), range(len(parts))
     for first in places:
         for second in range(first + 1, count):
-            if _has_in_order(site.donor, dotted(parts[first]), dotted(parts[second])):
+            pair = dotted(parts[first]), dotted(parts[second])
+            if any(_has_in_order(one, *pair) for one in said):
                 continue
             order = [*places]
             order[first], order[second] = second, first

@@ -283,3 +283,14 @@ def test_a_choice_that_only_the_port_has_is_not_turned(
     site = Site(code, code.tree.body[0], others=ast.parse(reference).body)
     texts = [one.after for one in list_candidates(site, ["condition"])]
     assert (f"not {test}" in texts) is turned
+
+
+def test_names_in_the_order_in_which_a_function_returns_them_are_not_exchanged() -> None:
+    text = "def make(self):\n    return (q, k, None) if short else (q, k, cache)\n"
+    for names, offered in (
+        ("q, k, c", {"c, k, q", "q, c, k"}),
+        ("k, q, c", {"q, k, c", "c, q, k", "k, c, q"}),
+    ):
+        code = Code(f"{text}\n{names} = self.make()\n")
+        found = list_candidates(Site(code, code.tree.body[-1]), ("unpacking",))
+        assert {one.after for one in found} == offered
