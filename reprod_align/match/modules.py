@@ -236,14 +236,15 @@ def _correct_composites(
     """Correct pairs of modules whose outputs differ because one side nests its modules deeper.
 
     holders: PyTorch's modules with tensors. The right counterpart of such a module lies around it or
-    right in it, is unpaired so far, and returns the same. If there is none, and the two
-    hold and end with different layers, they do different things, and neither has a counterpart.
+    right in it, is unpaired so far, returns the same, and holds as many of the same layers. If there is
+    none, and the two hold and end with different layers, they do different things, and neither has one.
     """
     for path, other in list(pairs.items()):
         if not path or not other or outputs.agree(path, other):
             continue
-        corrected = _find_nested(path, other, pairs, outputs)
-        if corrected is None and not _do_different_things(path, other, pairs, outputs, holders):
+        layers = {ours: theirs for ours, theirs in pairs.items() if ours in holders}
+        corrected = _find_nested(path, other, pairs, layers, outputs)
+        if corrected is None and not _do_different_things(path, other, layers, outputs):
             continue
         if corrected is None or corrected[0] != path:
             del pairs[path]
@@ -252,13 +253,27 @@ def _correct_composites(
 
 
 def _find_nested(
-    path: str, other: str, pairs: Mapping[str, str], outputs: _FirstOutputs
+    path: str,
+    other: str,
+    pairs: Mapping[str, str],
+    layers: Mapping[str, str],
+    outputs: _FirstOutputs,
 ) -> tuple[str, str] | None:
-    """Return the pair with equal outputs that has another module on one of the sides, near the old."""
+    """Return the pair with equal outputs that has another module on one of the sides, near the old.
+
+    Without its summand `x + mlp(x)` returns what its `mlp` returns, and holds more than that.
+    """
     ours = _list_unpaired_near(path, pairs.keys(), outputs.torch)
     theirs = _list_unpaired_near(other, pairs.values(), outputs.paddle)
     candidates = [*((near, other) for near in ours), *((path, near) for near in theirs)]
-    return next((pair for pair in candidates if outputs.agree(*pair)), None)
+    apart = _count_apart(path, other, layers)
+    fitting = (pair for pair in candidates if _count_apart(*pair, layers) <= apart)
+    return next((pair for pair in fitting if outputs.agree(*pair)), None)
+
+
+def _count_apart(path: str, other: str, layers: Mapping[str, str]) -> int:
+    """Return how many paired layers only one of two modules holds."""
+    return sum(is_within(p, path) != is_within(q, other) for p, q in layers.items())
 
 
 def _list_unpaired_near(
@@ -274,15 +289,10 @@ def _list_unpaired_near(
 
 
 def _do_different_things(
-    path: str,
-    other: str,
-    pairs: Mapping[str, str],
-    outputs: _FirstOutputs,
-    holders: Collection[str],
+    path: str, other: str, layers: Mapping[str, str], outputs: _FirstOutputs
 ) -> bool:
     """Tell whether two composites hold different layers with tensors, and call different ones last."""
-    layers = {ours: theirs for ours, theirs in pairs.items() if ours in holders}
-    if all(is_within(p, path) == is_within(q, other) for p, q in layers.items()):
+    if not _count_apart(path, other, layers):
         return False
     ours = [layers[p] for p in outputs.torch if p in layers and is_within(p, path)]
     theirs = [q for q in outputs.paddle if q in layers.values() and is_within(q, other)]

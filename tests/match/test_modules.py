@@ -126,6 +126,15 @@ def test_of_nested_modules_the_one_with_equal_outputs_is_taken() -> None:
     assert faulty == wrong  # a fault in the block: nothing else is its counterpart
 
 
+def test_what_returns_the_same_and_holds_less_is_no_counterpart() -> None:
+    ours: dict[str, Module] = {"h.norm": linear(2, 2), "h.mlp.fc": linear(2, 2)}
+    theirs = {"block.norm": linear(2, 2), "block.fc": linear(2, 2)}
+    right = {"": "", "h": "block", "h.norm": "block.norm", "h.mlp.fc": "block.fc"}
+    expected = trace(h__norm=A, h__mlp__fc=B, h__mlp=B, h=A + B)
+    found = correct(right, ours, theirs, expected, trace(block__norm=A, block__fc=B, block=B))
+    assert found == right  # the block lacks a summand
+
+
 GIVEN, NORMED = np.array([3.0, 4.0]), np.array([-1.0, 1.0])
 KEPT = np.maximum(NORMED, 0)
 OURS: dict[str, Module] = {
