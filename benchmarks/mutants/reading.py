@@ -126,6 +126,8 @@ def _facts_of_code(words: str, names: Names) -> Iterator[str]:
     """Yield what the quoted code states: calls missing or surplus, or what differs in two expressions."""
     for code in re.findall(rf"(?:PyTorch|Paddle) calls {_CODE} here", words):
         yield from _calls(_parse(code), names)
+    for code in re.findall(rf"Paddle never calls {_CODE}", words):
+        yield f"call:{canonical(code.rpartition('.')[2])}"
     for name, _ in re.findall(_STEP, words):
         yield from facts_of_call(name)
     for name in re.findall(_PASSES_ON, words) if "passes on" in words else ():

@@ -23,7 +23,7 @@ from reprod_align.match import (
 from reprod_align.model.backward import Projection, pair_outputs
 from reprod_align.model.side import Inputs, ModelFailure, Side
 from reprod_align.model.source.making import find_use
-from reprod_align.model.source.parsing import find_branch, find_first_output
+from reprod_align.model.source.parsing import find_branch, find_output
 from reprod_align.model.trace import Trace, find_container
 from reprod_align.model.watch import Keep
 from reprod_align.randomness import KeyedDraws
@@ -241,7 +241,7 @@ def _note_unpaired_outputs(
         classes = side.find_classes(parent(theirs))
         unused = find_use(classes, last_part(theirs))
         condition = find_branch(unused) if unused is not None else ""
-        place = unused or find_first_output(classes)
+        place = unused or find_output(classes, at)
         findings.add(
             "forward", ours, theirs, text, lines=(None, place), kind="output-missing",
             cause=f"`{condition}` decides it" if condition else "",

@@ -438,9 +438,15 @@ class _Search:
         if name_of(ours) != name_of(theirs) or len(ours.inputs) != len(theirs.inputs):
             return None
         given = self._list_taken(theirs)
-        taken = self._list_taken(ours)
-        wrong = [value for value in theirs.inputs if not taken.holds(value)]
-        due = [value for value in ours.inputs if not given.holds(value)]
+        wrong, due = [*theirs.inputs], []
+        for value in ours.inputs:
+            if given.holds(value):  # the port may take it twice, as in `x + x` for `x + f(x)`
+                met = KnownValues([value], self._relative)
+                at = next((at for at, one in enumerate(wrong) if met.holds(one)), None)
+                if at is not None:
+                    wrong.pop(at)
+            else:
+                due.append(value)
         if len(wrong) != 1 or len(due) != 1 or not self._known.knows(wrong[0]):
             return None
         return wrong[0], due

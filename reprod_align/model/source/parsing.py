@@ -187,13 +187,25 @@ def find_forward(classes: Sequence[SourceLine]) -> SourceLine | None:
     return classes[0] if classes else None
 
 
-def find_first_output(classes: Sequence[SourceLine]) -> SourceLine | None:
-    """Return where the forward pass sets the variable that it returns first; None if it returns none."""
+def find_output(classes: Sequence[SourceLine], name: str) -> SourceLine | None:
+    """Return where the forward pass sets the variable that it returns under a name, else first.
+
+    None if it returns no variable.
+    """
     forward = find_forward(classes)
-    returned = find_returned(forward) if forward is not None else []
+    if forward is None:
+        return None
+    function = find_innermost(forward.file, forward.line, FUNCTIONS)
+    named = [
+        (node.lineno, word.value.id)
+        for node in (_find_nodes(function, (ast.Return,)) if function is not None else ())
+        for word in (node.value.keywords if isinstance(node.value, ast.Call) else ())
+        if word.arg == name and isinstance(word.value, ast.Name)
+    ]
+    returned = find_returned(forward)
     last = max((line for line, _ in returned), default=0)
-    names = [name for line, name in returned if line == last]
-    return find_assignment(forward.file, last, names[0]) if forward is not None and names else None
+    found = [*named, *(one for one in returned if one[0] == last)]
+    return find_assignment(forward.file, *found[0]) if found else None
 
 
 def find_measure(function: SourceLine, named: str = "") -> SourceLine:
