@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import reprod_align
+from reprod_align.model.source import SourceLine
+from reprod_align.model.source.parsing import find_output
 from tests.alignment.lines.test_lines import load, plant
 
 import numpy as np
@@ -155,3 +157,17 @@ def test_an_output_that_a_module_never_made_is_named_where_another_value_is_give
     line = 1 + READER[: READER.index("self.decoder(said)")].count("\n")
     assert (finding.paddle_name, finding.kind) == ("decoder", "output-missing")
     assert finding.paddle_line == f"{port}:{line}"
+
+
+def test_an_output_of_a_name_is_looked_for_under_it(tmp_path: Path) -> None:
+    text = READER.replace(
+        "return decoded, encoded", "return dict(encoded=encoded, decoded=decoded)"
+    )
+    port = tmp_path / "port.py"
+    port.write_text(text)
+    classes = [SourceLine(str(port), 1 + text[: text.index("class Model")].count("\n"))]
+    lines = [
+        text[: text.index(f"{name} = self")].count("\n") + 1 for name in ("decoded", "encoded")
+    ]
+    found = [find_output(classes, name) for name in ("decoded", "encoded")]
+    assert [one and one.line for one in found] == lines
