@@ -2,7 +2,7 @@
 
 usage   make lock
 
-pip resolves for the Python that runs it; a version that an older Python lacks is refused, and named.
+pip resolves for the Python that runs it; a version that OLDEST cannot install is refused, and named.
 """
 
 import json
@@ -31,7 +31,8 @@ def main() -> None:
     packages = [package["metadata"] for package in report["install"]]
     if newer := list_newer(packages):
         raise SystemExit(
-            f"Python {OLDEST} lacks {', '.join(newer)}: pin an older version in {REQUIREMENTS[1]}"
+            f"Python {OLDEST} cannot install {', '.join(newer)}: "
+            f"pin an older version in {' or '.join(REQUIREMENTS)}"
         )
     # "+cpu" and the like tell builds apart, not releases: a constraint on one would refuse the others
     pins = {p["name"].lower(): p["version"].split("+")[0] for p in packages}

@@ -50,7 +50,6 @@ _WORDS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     (r"passes on", ("value",)),
     (r"tied to", ("tie",)),
     (r"gradient (is stopped|stops|is zero)|\bdetach\b", ("gradient",)),
-    (r"(is|made) without (a|its) bias", ("setting:bias", "argument:bias")),
     (r"a tensor that Paddle's module makes", ("table",)),
     (r"all zero|everywhere in Paddle", ("value", "constant")),
     (r"PyTorch computes .* Paddle ", ("operator", "summand", "factor")),

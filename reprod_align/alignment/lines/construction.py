@@ -113,7 +113,7 @@ def find_deciding(
 def find_makings(side: Side, info: ModelInfo, path: str) -> Iterator[tuple[str, Making]]:
     """Yield the modules around one that make it, the nearest first, each with where it does so.
 
-    One that is handed it comes last where a module further out is seen to call the layer's class.
+    A module that is handed the layer comes after those further out that call the layer's class.
     """
     kind, owner = info.modules[path].class_name if path in info.modules else "", path
     handed: list[tuple[str, Making]] = []

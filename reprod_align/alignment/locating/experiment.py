@@ -292,33 +292,35 @@ class Experiment:
     def explain_computed(
         self, fault: Fault, calls: Iterable[Operation]
     ) -> tuple[Told, Table] | None:
-        """Return which table of the port's is not what PyTorch computes in each run; None if none is.
+        """Return the table that the port makes once, and PyTorch in each run with other values.
 
-        calls: of PyTorch's code at the fault, which take what is computed: no gradient flows through it.
-        With their values in the table the fault is gone.
+        With PyTorch's values in it the fault is gone; None without such a table. calls: of PyTorch's code at
+        the fault, which take what it computes, and no gradient flows through that.
         """
         port, info = self.runner.port, self.runner.pairing.paddle
         loaded = self.runner.pairing.loaded_names
         held = {name: table for name, table in port.read_tables().items()
                 if is_within(name, fault.place[1]) and name not in loaded}  # fmt: skip
         due = list(_list_computed(calls)) if held else []
-        pairs = [
-            (call, word, name, rows)
-            for call, word, value in due
+        fitting = [
+            (at, name, rows)
+            for at, (_, _, value) in enumerate(due)
             for name, table in held.items()
             if (rows := shape_as_rows(value, table)) is not None
         ]
-        met = [are_equal(rows, cut(held[name], rows), ROUGH) for _, _, name, rows in pairs]
-        known = {word for (_, word, _, _), equal in zip(pairs, met, strict=True) if equal}
-        taken = {name for (_, _, name, _), equal in zip(pairs, met, strict=True) if equal}
-        for call, word, name, rows in sorted(pairs, key=lambda one: one[2] in taken):
-            if word in known:
+        equal = [(at, name) for at, name, rows in fitting
+                 if are_equal(rows, cut(held[name], rows), ROUGH)]  # fmt: skip
+        met, right = {at for at, _ in equal}, {name for _, name in equal}
+        # a table that is right for one value may still be wrong where another is due: those come last
+        for at, name, rows in sorted(fitting, key=lambda one: one[1] in right):
+            if at in met:
                 continue
             if self.tensors >= _MOST_TENSORS:
                 return None
             self.tensors += 1
             table = Table(name, rows)
             if self._mends_set(port.set_tables, fault, table, held[name]):
+                call, word, _ = due[at]
                 line = find_argument(port, info, parent(name), [last_part(name)])
                 words = (
                     f"{last_part(name)}, a tensor that {PORT}'s module makes, is not what {REFERENCE} "

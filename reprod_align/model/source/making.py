@@ -208,10 +208,10 @@ def _find_inside(
             continue
         within = replace(making, through=(*making.through, call))
         found = find_calls(function, *names)
-        deeper = None if found else _find_inside(within, function.body, steps, names)
-        if deeper is not None:
-            return deeper
-        found = found or _list_handed(function, call)
+        if not found:
+            if (deeper := _find_inside(within, function.body, steps, names)) is not None:
+                return deeper
+            found = _list_handed(function, call)
         if found:
             number = int(steps[0]) if steps and steps[0].isdigit() else 0
             found.sort(key=lambda one: one.lineno)

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-import reprod_align
 from reprod_align.alignment.tables import shape_as_rows
-from tests.alignment.lines.test_lines import load
+from tests.alignment.locating.test_held import judge
 
 import numpy as np
 import pytest
@@ -77,38 +76,54 @@ class Model(torch.nn.Module):
         return made
 
 
-def judge(text: str, folder: Path) -> reprod_align.Report:
-    path = folder / "port.py"
-    path.write_text(text)
-    torch.manual_seed(0)
-    x = np.random.default_rng(0).normal(size=(2, 5, 8))
-    return reprod_align.align(Model(), load(path).Model(), (x,))
+def scale(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+    return x * table
+
+
+class ScalingTurn(Turn):
+    """The same by a function, in which both tables have one name."""
+
+    def forward(self, x: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:
+        return scale(self.dense(x), cosines) + scale(x.roll(1, -1), sines)
+
+
+class ScalingModel(Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.turn = ScalingTurn(8)
 
 
 def test_a_faithful_table_is_none(tmp_path: Path) -> None:
-    report = judge(PORT, tmp_path)
+    report = judge(PORT, tmp_path, Model)
     assert report.passed, report.summary()
+
+
+TWO = [
+    ("angles.cos()", "angles.sin()"),  # a value that PyTorch computes too, for another table
+    ("angles.sin()", "angles.cos()"),
+    ("angles.cos()[:", "(angles * 2).cos()[:"),
+]
 
 
 @pytest.mark.edits(400)
 @pytest.mark.parametrize(
-    ("before", "after"),
+    ("before", "after", "model"),
     [
-        ("angles.cos()", "angles.sin()"),  # a value that PyTorch computes too, for another table
-        ("angles.sin()", "angles.cos()"),
-        ("100.0 **", "50.0 **"),  # both tables are made of it
-        ("angles.cos()[:", "(angles * 2).cos()[:"),
+        *((*change, model) for change in TWO for model in (Model, ScalingModel)),
+        ("100.0 **", "50.0 **", Model),  # both tables are made of it
     ],
 )
-def test_the_line_that_makes_the_table_is_named(before: str, after: str, tmp_path: Path) -> None:
-    finding = judge(PORT.replace(before, after), tmp_path).findings[0]
+def test_the_line_that_makes_the_table_is_named(
+    before: str, after: str, model: type[Model], tmp_path: Path
+) -> None:
+    finding = judge(PORT.replace(before, after), tmp_path, model).findings[0]
     line = 1 + PORT[: PORT.index(before)].count("\n")
     assert finding.paddle_line == f"{tmp_path / 'port.py'}:{line}", finding
     assert finding.edit is not None and finding.edit.line == line
 
 
 def test_another_fault_beside_it_is_not_the_table_s(tmp_path: Path) -> None:
-    finding = judge(PORT.replace("x.roll(1, -1) *", "x.roll(2, -1) *"), tmp_path).findings[0]
+    finding = judge(PORT.replace("x.roll(1, -1) *", "x.roll(2, -1) *"), tmp_path, Model).findings[0]
     assert "a tensor that" not in finding.message
 
 

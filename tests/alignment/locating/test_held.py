@@ -52,12 +52,13 @@ class Model(torch.nn.Module):
         return x + torch.sin(steps[:, None] * self.table).sum()
 
 
-def judge(text: str, folder: Path) -> reprod_align.Report:
+def judge(text: str, folder: Path, model: type[torch.nn.Module] = Model) -> reprod_align.Report:
+    """Return the report on the port that a text makes, beside PyTorch's `model`."""
     path = folder / "port.py"
     path.write_text(text)
     torch.manual_seed(0)
     x = np.random.default_rng(0).normal(size=(2, 5, 8))
-    return reprod_align.align(Model(), load(path).Model(), (x,))
+    return reprod_align.align(model(), load(path).Model(), (x,))
 
 
 def test_a_faithful_table_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
