@@ -77,13 +77,15 @@ class _Fusing:
         return len(self.found.pairs) > before
 
     def list_candidates(self) -> Iterator[_Piecing]:
-        """Yield what fits by shape."""
+        """Yield what fits by shape; the bias of a layer goes with its weight, see `join`."""
         free = {role: self.list_free(self.parts, role) for role in ("weight", "bias")}
         paired = self.found.paired_names()
         for whole in self.wholes.owners.values():
             for role, tensor in whole.tensors.items():
                 wanted = {1: "bias", 2: "weight"}.get(len(tensor.shape), "")
                 if not wanted or not tensor.is_parameter or tensor.name in paired:
+                    continue
+                if role == "bias" and "weight" in whole.tensors:
                     continue
                 for run in _list_runs(free[wanted], wanted, _put_outputs_first(whole, role)):
                     if all(are_same_family(whole.kind, part.kind) for part in run):

@@ -227,6 +227,8 @@ def _list_candidates(
             if theirs.owner not in paddle.owners or ours.is_parameter != theirs.is_parameter:
                 continue
             kinds = torch.owners[ours.owner].kind, paddle.owners[theirs.owner].kind
+            if all(kinds) and found.owners.get(ours.owner, theirs.owner) != theirs.owner:
+                continue  # a layer's bias is not the bias of another layer
             fitting = find_turns(
                 ours.shape, theirs.shape, torch.find_axes(ours), paddle.find_axes(theirs)
             )

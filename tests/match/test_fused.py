@@ -50,3 +50,9 @@ def test_names_that_say_nothing_fuse_nothing_where_both_sides_have_a_whole() -> 
     del theirs["mlp.whole"]
     (pair,) = fuse({"mlp.all": linear(8, 2)}, theirs).pairs
     assert (pair.paddle, pair.parts) == (("mlp.a.weight", "mlp.b.weight"), (4, 4))
+
+
+def test_a_bias_is_no_whole_without_its_weight() -> None:
+    theirs = {"self.q_proj": linear(2, 4, bias=4), "self.k_proj": linear(2, 4, bias=4)}
+    theirs["self.out_proj"] = linear(8, 8)
+    assert fuse({"self.output.dense": linear(8, 8, bias=8)}, theirs).pairs == []

@@ -377,6 +377,16 @@ def test_tensors_whose_names_say_nothing_are_left_over() -> None:
     assert (found.torch_left, found.paddle_left) == (["alpha.bias"], ["omega"])
 
 
+def test_a_bias_that_is_left_out_is_not_the_bias_of_another_layer() -> None:
+    theirs = {
+        "attn": {"dense": pnn.Linear(8, 8, bias_attr=False)},
+        "pooler": {"dense": pnn.Linear(8, 8)},
+    }
+    found = matched({"attn": {"dense": tnn.Linear(8, 8)}}, theirs)
+    assert found.torch_left == ["attn.dense.bias"]
+    assert found.paddle_left == ["pooler.dense.weight", "pooler.dense.bias"]
+
+
 # ---------------------------------------------------------------- modules
 
 
