@@ -182,8 +182,9 @@ def _tell_choice(
     findings: Findings, finding: Finding, line: SourceLine | None, pairing: Pairing
 ) -> Finding:
     """Return a finding with what the line decides that makes what differs: which layer, or how many."""
-    condition = find_decision(line) if line is not None else ""
-    decided = f"`{condition}` decides it" if condition else _count_layers(finding, pairing)
+    decided = _count_layers(finding, pairing)
+    condition = find_decision(line) if line is not None and not decided else ""
+    decided = f"`{condition}` decides it" if condition else decided
     if not decided:
         return finding
     if finding.settings and not finding.cause:
@@ -197,19 +198,24 @@ def _tell_choice(
 def _count_layers(finding: Finding, pairing: Pairing) -> str:
     """Say how many layers a list holds on either side, where PyTorch's parameter is of one too many."""
     path = finding.torch_name if finding.stage == "weights" else ""
-    while path and pairing.modules.get(parent(path)) not in pairing.paddle.modules:
+    while path and _find_counterpart(parent(path), pairing) not in pairing.paddle.modules:
         path = parent(path)
-    around = parent(path)
+    around, held = parent(path), _find_counterpart(parent(path), pairing)
     if not last_part(path).isdigit() or path in pairing.modules:
         return ""
     counts = [
-        sum(bool(name) and parent(name) == held for name in side.modules)
-        for held, side in ((pairing.modules[around], pairing.paddle), (around, pairing.torch))
+        sum(bool(name) and parent(name) == owner for name in side.modules)
+        for owner, side in ((held, pairing.paddle), (around, pairing.torch))
     ]
     if counts[0] >= counts[1]:
         return ""
     layers = count(counts[0], "layer")
-    return f"{pairing.modules[around]} holds {layers} in {PORT} and {counts[1]} in {REFERENCE}"
+    return f"{held} holds {layers} in {PORT} and {counts[1]} in {REFERENCE}"
+
+
+def _find_counterpart(path: str, pairing: Pairing) -> str:
+    """Return the port's module that stands for PyTorch's: an empty list is paired with none, by its name alone."""
+    return pairing.modules.get(path, path)
 
 
 def _find_set_late(finding: Finding, runner: Runner) -> SourceLine | None:
@@ -308,13 +314,14 @@ def _find_choice(finding: Finding, runner: Runner) -> SourceLine | None:
                     return _find_chooser(side, info, owner, line)
         path = parent(path)
     path = parent(ours)
-    while path and pairing.modules.get(parent(path), parent(path)) not in info.modules:
+    while path and _find_counterpart(parent(path), pairing) not in info.modules:
         path = parent(path)
-    owner = pairing.modules.get(parent(path), parent(path))
+    owner = _find_counterpart(parent(path), pairing)
     missing = path and f"{owner}.{last_part(path)}".lstrip(".") not in info.modules
     classes = side.find_classes(owner) if missing else []
     if missing and owner in info.stock:  # a list of layers, of other lengths
-        return find_layer(side, info, owner)
+        handed = find_argument(side, info, parent(owner), [last_part(owner)])
+        return handed or find_layer(side, info, owner)
     line = find_guard(classes, last_part(path))
     if line is None:  # what is held by that name is no layer: a plain list, say
         return find_held(classes, last_part(path))

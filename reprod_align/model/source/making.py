@@ -563,8 +563,12 @@ def _follow(scope: _ValueScope, node: Any, value: ast.AST, left: int) -> Iterato
         yield node, ""
 
 
+_HOLDING = frozenset({"LayerList", "ModuleList", "Sequential", "list", "tuple"})
+"""calls whose result holds what they are given"""
+
+
 def _list_names(value: ast.AST, through: bool) -> list[str]:
-    """Return the names that an expression is, chooses from, or looks up."""
+    """Return the names that an expression is, holds, chooses from, or looks up."""
     if isinstance(value, ast.Name) or (isinstance(value, ast.Attribute) and _is_self(value)):
         return [ast.unparse(value)]
     parts: list[ast.AST] = [*ast.iter_child_nodes(value)] if through else []
@@ -576,6 +580,8 @@ def _list_names(value: ast.AST, through: bool) -> list[str]:
         parts = [value.slice]
     elif isinstance(value, ast.Call) and name_called(value) == "getattr":
         parts = [*value.args[1:]]
+    elif isinstance(value, ast.Call) and name_called(value) in _HOLDING:
+        parts = [*value.args]
     return [name for part in parts for name in _list_names(part, through)]
 
 

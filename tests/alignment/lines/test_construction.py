@@ -48,6 +48,62 @@ def test_layers_in_containers_are_found() -> None:
     assert find_layer(side, info, "") is None
 
 
+class Torch(torch.nn.Module):
+    def __init__(self, layers: list[torch.nn.Module], rests: list[torch.nn.Module] | None) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(layers)
+        self.rests = None if rests is None else torch.nn.ModuleList(rests)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for at, layer in enumerate(self.layers):
+            x = torch.tanh(layer(x))
+            x = self.rests[at](x) if self.rests is not None and at < len(self.rests) else x
+        return x
+
+
+class Port(paddle.nn.Layer):
+    def __init__(self, layers: list[paddle.nn.Layer], rests: list[paddle.nn.Layer] | None) -> None:
+        super().__init__()
+        self.layers = paddle.nn.LayerList(layers)
+        self.rests = None if rests is None else paddle.nn.LayerList(rests)
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        for at, layer in enumerate(self.layers):
+            x = paddle.tanh(layer(x))
+            x = self.rests[at](x) if self.rests is not None and at < len(self.rests) else x
+        return x
+
+
+class Outer(paddle.nn.Layer):
+    def __init__(self, count: int, less: int) -> None:
+        super().__init__()
+        self.port = make_port(count, less)
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        return self.port(x)
+
+
+def make_port(count: int, less: int) -> Port:
+    layers = [paddle.nn.Linear(3, 3) for _ in range(count)]
+    rests = [paddle.nn.LayerNorm(3) for _ in range(count - less)] if count else None
+    return Port(layers, rests)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_list_of_too_few_layers_is_named_where_it_is_made_and_counted(count: int) -> None:
+    linear, norm = torch.nn.Linear, torch.nn.LayerNorm
+    ours = torch.nn.Module()
+    ours.port = Torch([linear(3, 3) for _ in range(count)], [norm(3) for _ in range(count - 1)])
+    ours.forward = ours.port.forward
+    assert reprod_align.align(ours, Outer(count, 1), X).passed
+    finding = reprod_align.align(ours, Outer(count, 2), X).findings[0]
+    assert "count - less" in code_of(finding.paddle_line)
+    counted = (
+        f"port.rests holds {count - 2} layer{'s' if count == 2 else ''} in Paddle and {count - 1}"
+    )
+    assert finding.cause.startswith(counted) and "decides" not in finding.cause
+
+
 def test_an_optimizer_that_differs_has_the_lines_where_it_is_made() -> None:
     report = reprod_align.align(
         TorchNet(),
