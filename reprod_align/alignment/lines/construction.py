@@ -214,7 +214,7 @@ def _count_layers(finding: Finding, pairing: Pairing) -> str:
 
 
 def _find_counterpart(path: str, pairing: Pairing) -> str:
-    """Return the port's module that stands for PyTorch's: an empty list is paired with none, by its name alone."""
+    """Return the port's module that stands for PyTorch's; an empty list is known by its name alone."""
     return pairing.modules.get(path, path)
 
 
