@@ -10,7 +10,15 @@ from itertools import permutations, product
 
 from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array
-from reprod_align.base.text import ancestors, is_within, numbered, parent, pattern, similarity
+from reprod_align.base.text import (
+    ancestors,
+    is_around,
+    is_within,
+    numbered,
+    parent,
+    pattern,
+    similarity,
+)
 from reprod_align.errors import ReprodError
 from reprod_align.match.evidence import Evidence, Owner
 from reprod_align.match.tensor_pair import Match, TensorPair, find_turns
@@ -24,6 +32,7 @@ Fit = Mapping[str, tuple[str, list[bool]]]
 """{role: (Paddle's role, whether it lies transposed, the likeliest first)} of what two owners share"""
 
 _MIXABLE = ({"Linear", "Conv"}, {"LayerNorm", "RMSNorm"}, {"GroupNorm", "InstanceNorm"})
+_NESTED = 0.8  # `transform` and `transform.dense`: one side keeps the layer in a module of its own
 _ALIKE = 0.4  # names less alike than that are a guess
 
 
@@ -69,6 +78,8 @@ def rate_owners(torch: Owner, paddle: Owner, ours: Evidence, theirs: Evidence) -
         return -1.0
     missing = len(torch.tensors.keys() ^ paddle.tensors.keys())
     alike = similarity(torch.path, paddle.path)
+    if is_around(torch.path, paddle.path) or is_around(paddle.path, torch.path):
+        alike = max(alike, _NESTED)
     value = 4.0 if _are_values_equal(torch, paddle, shared, ours, theirs) else 0.0
     return 2.0 + alike + value - 0.2 * min(missing, 4)
 

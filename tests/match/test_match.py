@@ -387,6 +387,13 @@ def test_a_bias_that_is_left_out_is_not_the_bias_of_another_layer() -> None:
     assert found.paddle_left == ["pooler.dense.weight", "pooler.dense.bias"]
 
 
+def test_a_layer_that_one_side_keeps_in_a_module_is_known_by_the_name_around_it() -> None:
+    head = {"transform": pnn.Linear(8, 8, bias_attr=False)}
+    theirs = {"pooler": {"dense": pnn.Linear(8, 8)}, "head": head}
+    found = matched({"head": {"transform": {"dense": tnn.Linear(8, 8)}}}, theirs)
+    assert partners(found) == {"head.transform.dense.weight": ["head.transform.weight"]}
+
+
 # ---------------------------------------------------------------- modules
 
 
