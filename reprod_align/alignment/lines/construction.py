@@ -169,6 +169,7 @@ def add_lines(findings: Findings, runner: Runner) -> None:
                 finding, runner.port, pairing.paddle, finding.paddle_name, settings, due
             )
             theirs = _find_only_naming(finding, runner, theirs) or theirs
+            theirs = _find_factor(finding, runner, theirs) or theirs
             # where no setting differs, a condition at the line of a layer need not be what decides
             settled = due is not None or find_settings(
                 pairing, finding.torch_name, finding.paddle_name
@@ -270,6 +271,29 @@ def _find_only_naming(
     found = (find_only_naming(files, name, list_names([one.name], known.kind), one.paddle_value)
              for one in differing)  # fmt: skip
     return next(filter(None, found), None)
+
+
+def _find_factor(finding: Finding, runner: Runner, place: SourceLine | None) -> SourceLine | None:
+    """Return where a module around a layer is given the number of which the layer's setting is computed.
+
+    That is a number that the module keeps under one name on both sides, each with another value, and that
+    the line names: `Embedding(2 * span + 1)`. place: the line. None if it names none such.
+    """
+    pairing, theirs = runner.pairing, finding.paddle_name
+    named = read_attributes(place) if place is not None and theirs in pairing.paddle.stock else []
+    known = {other: name for name, other in pairing.modules.items()}
+    for around in ancestors(theirs) if named else ():
+        if around not in known:
+            continue
+        ours, held = (
+            pairing.torch.modules[known[around]].values,
+            pairing.paddle.modules[around].values,
+        )
+        differing = [name for name in named if None not in (ours.get(name), held.get(name))
+                     and type(ours[name]) is type(held[name]) and ours[name] != held[name]]  # fmt: skip
+        if differing:
+            return find_argument(runner.port, pairing.paddle, around, differing)
+    return None
 
 
 def find_torch_line(finding: Finding, side: Side, pairing: Pairing) -> SourceLine | None:

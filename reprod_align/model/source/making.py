@@ -22,6 +22,7 @@ from reprod_align.model.source.parsing import (
     name_called,
     parse,
     place_of,
+    read_assigned,
     read_last,
     read_number,
 )
@@ -379,7 +380,8 @@ def trace_attribute(
         for name in names:
             made = find_attribute(owner, name)
             if made is not None and made.value is not None:
-                trail = _trace(file, owner, made, made.value, file not in own)
+                value = read_assigned(made, f"self.{name}")
+                trail = _trace(file, owner, made, value, file not in own)
                 return _find_handed_up(classes, trail.parameters, own) or trail
     if not found:
         return None
@@ -557,7 +559,7 @@ def _follow(scope: _ValueScope, node: Any, value: ast.AST, left: int) -> Iterato
             continue
         made = [one for one in scope.find(name) if one is not node]
         for one in made if len(made) == 1 or scope.through else ():
-            yield from _follow(scope, one, one.value, left - 1)
+            yield from _follow(scope, one, read_assigned(one, name), left - 1)
             led = True
     if not led:  # as the variable of a loop
         yield node, ""

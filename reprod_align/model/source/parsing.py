@@ -64,6 +64,17 @@ def find_assignments(tree: ast.AST, name: str) -> list[Any]:
     return [*_list_assignments(tree).get(name, ())]
 
 
+def read_assigned(statement: Any, name: str) -> Any:
+    """Return the value that an assignment gives a name: one part of it for `a, b = 1, 2`."""
+    for target in getattr(statement, "targets", ()):
+        parts, values = getattr(target, "elts", ()), getattr(statement.value, "elts", ())
+        starred = any(isinstance(one, ast.Starred) for one in (*parts, *values))
+        for part, value in zip(parts, values, strict=False) if not starred else ():
+            if ast.unparse(part) == name:
+                return value
+    return statement.value
+
+
 @lru_cache(maxsize=64)
 def _list_assignments(tree: ast.AST) -> Mapping[str, Sequence[Any]]:
     """Return the statements of a tree that give each name its value; a large class is walked once."""

@@ -48,6 +48,61 @@ def test_layers_in_containers_are_found() -> None:
     assert find_layer(side, info, "") is None
 
 
+class Near(torch.nn.Module):
+    def __init__(self, heads: int, span: int) -> None:
+        super().__init__()
+        self.heads, self.span = heads, span
+        self.bias = torch.nn.Embedding(2 * span + 1, heads)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        at = torch.arange(x.shape[1])
+        apart = (at[:, None] - at).clip(-self.span, self.span) + self.span
+        return x + self.bias(apart).sum()
+
+
+class NearPort(paddle.nn.Layer):
+    def __init__(self, heads: int, span: int) -> None:
+        super().__init__()
+        self.heads, self.span = heads, span
+        self.bias = paddle.nn.Embedding(2 * span + 1, heads)
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        at = paddle.arange(x.shape[1])
+        apart = paddle.clip(at.unsqueeze(1) - at, -self.span, self.span) + self.span
+        return x + self.bias(apart).sum()
+
+
+class Block(paddle.nn.Layer):
+    def __init__(self, span: int) -> None:
+        super().__init__()
+        self.near = NearPort(2, span)
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        return self.near(x)
+
+
+class Narrow(paddle.nn.Layer):
+    def __init__(self, span: int = 1) -> None:
+        super().__init__()
+        self.block = Block(
+            span=span,
+        )
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        return self.block(x)
+
+
+def test_a_number_of_which_a_setting_is_computed_is_named_where_it_is_handed_in() -> None:
+    ours = torch.nn.Module()
+    ours.block = torch.nn.Module()
+    ours.block.near = Near(2, 2)
+    ours.forward = ours.block.near.forward
+    assert reprod_align.align(ours, Narrow(2), X).passed
+    finding = reprod_align.align(ours, Narrow(), X).findings[0]
+    assert "num_embeddings" in finding.settings
+    assert "span=span," in code_of(finding.paddle_line)
+
+
 class Torch(torch.nn.Module):
     def __init__(self, layers: list[torch.nn.Module], rests: list[torch.nn.Module] | None) -> None:
         super().__init__()
