@@ -920,8 +920,9 @@ def pass_mask(site: Site) -> Iterator[Text]:
     passed = {one.id for one in site.walk(ast.Name)}
     for call in site.walk(ast.Call):
         words = {one.arg for one in call.keywords}
-        if dotted(call.func).startswith("self.") and None not in words:
-            taken = site.takes.get(dotted(call.func)) or _list_parameters(site.code)
+        layer = dotted(call.func)
+        if (layer.startswith("self.") or layer in site.takes) and None not in words:
+            taken = site.takes.get(layer) or _list_parameters(site.code)
             pairs = ((word, name) for name in masks if name not in passed
                      for word in taken if "mask" in word.lower() and word not in words)  # fmt: skip
             for word, name in sorted(pairs, key=lambda pair: -_share(*pair)):

@@ -266,3 +266,104 @@ def test_an_edit_that_gives_the_right_shape_alone_mends_nothing(tmp_path: Path) 
     (finding,) = report.findings  # the model hands on what its pooler returns
     assert (finding.paddle_name, finding.paddle_line) == ("pooler", f"{port}:{changed}")
     assert finding.edit is not None and finding.edit.after == "pooled_output"
+
+
+CAUSAL = """import paddle
+from paddle import nn
+
+
+class Attention(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v, self.out = (nn.Linear(8, 8) for _ in range(4))
+
+    def forward(self, x, attn_mask=None):
+        scores = self.q(x) @ self.k(x).transpose([0, 2, 1])
+        if attn_mask is not None:
+            scores = scores + attn_mask
+        return self.out(nn.functional.softmax(scores, -1) @ self.v(x))
+
+
+class Layer(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.attention, self.norm = Attention(), nn.LayerNorm(8)
+
+    def forward(self, x, tgt_mask=None):
+        return self.norm(x + self.attention(x, tgt_mask))
+
+
+class Decoder(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.LayerList([Layer() for _ in range(2)])
+
+    def forward(self, x, tgt_mask):
+        for block in self.layers:
+            x = block(x, tgt_mask=tgt_mask)
+        return x
+
+
+class Model(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.decoder = Decoder()
+
+    def forward(self, x):
+        return self.decoder(x, paddle.triu(paddle.full([x.shape[1]] * 2, -1e9), 1))
+"""
+
+
+class CausalAttention(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.k, self.v, self.out = (torch.nn.Linear(8, 8) for _ in range(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        query, key, value = self.q(x), self.k(x), self.v(x)
+        mixed = torch.nn.functional.scaled_dot_product_attention(
+            query, key, value, is_causal=True, scale=1.0
+        )
+        return self.out(mixed)
+
+
+class CausalLayer(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention, self.norm = CausalAttention(), torch.nn.LayerNorm(8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(x + self.attention(x))
+
+
+class CausalDecoder(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList([CausalLayer() for _ in range(2)])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for block in self.layers:
+            x = block(x)
+        return x
+
+
+class CausalModel(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.decoder = CausalDecoder()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.decoder(x)
+
+
+@pytest.mark.edits(400)
+def test_a_mask_that_no_layer_of_a_list_is_handed_is_named_where_they_are_called(
+    tmp_path: Path,
+) -> None:
+    file, rows = tmp_path / "port.py", np.random.default_rng(0).normal(size=(2, 5, 8))
+    file.write_text(CAUSAL)
+    assert reprod_align.align(CausalModel(), load(file).Model(), (rows,)).passed
+    port, changed = plant(file, "block(x, tgt_mask=tgt_mask)", "block(x)", tmp_path)
+    finding = reprod_align.align(CausalModel(), load(port).Model(), (rows,)).findings[0]
+    assert finding.paddle_line == f"{port}:{changed}", f"{finding} {finding.paddle_code}"
+    assert finding.edit is not None and finding.edit.after == "block(x, tgt_mask=tgt_mask)"
