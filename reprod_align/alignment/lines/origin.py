@@ -14,6 +14,7 @@ from typing import Final
 from reprod_align.alignment.lines.divergence import Difference, is_mask_added
 from reprod_align.alignment.lines.graph import is_same
 from reprod_align.base import PORT, REFERENCE
+from reprod_align.base.text import ancestors, is_within
 from reprod_align.model.source import RETURN, Operation, SourceLine
 from reprod_align.model.source.parsing import (
     find_assignment,
@@ -24,6 +25,7 @@ from reprod_align.model.source.parsing import (
     follow_renamings,
     is_parameter,
     is_same_function,
+    list_earlier_names,
     list_handed,
     list_names,
     list_targets,
@@ -122,6 +124,8 @@ def _find_passing(
             return idle.source
     if found.how != "lacking":  # PyTorch's value is made by a call that the port does not make
         return renamings[-1] if renamings and not found.is_sure else None
+    if made is not None and (handed := _find_handed_in(found, used, made, modules)) is not None:
+        return handed
     if made is not None and not is_same_function(made.source, place):
         if (renamed := _find_renamed(made)) is not None:
             return renamed
@@ -153,6 +157,27 @@ def _find_passing(
     if named is None and not inside and used.callers and is_parameter(place, held):
         return find_single_renaming(used.callers[0], place, held) or used.callers[0]
     return named
+
+
+def _find_handed_in(
+    found: Difference, used: Operation, made: Operation, modules: Mapping[str, str]
+) -> SourceLine | None:
+    """Return the statement of the code around a module that hands it the value which lacks a call.
+
+    That is the code that makes the value and calls the module, where PyTorch too makes the call outside of
+    the module's counterpart. None where it may lack inside.
+    """
+    ours = "" if found.ours is None else found.ours.module
+    known = [modules[one] for one in ancestors(used.module) if one and one in modules]
+    if all(is_within(ours, one) for one in known):
+        return None
+    place, held = used.source, [*found.held]
+    for caller in used.callers:
+        held += [one for name in held for one in list_earlier_names(place.file, place.line, name)]
+        if any(is_same_function(caller, one) for one in (made.source, *made.callers)):
+            return find_single_renaming(caller, place, held) or caller
+        place, held = caller, list_handed(caller, place, held)
+    return None
 
 
 _NEAR = 4  # calls

@@ -407,6 +407,12 @@ def follow_renamings(
             return
 
 
+def list_earlier_names(file: str, line: int, name: str) -> list[str]:
+    """Return the variables that gave their value to the one that a line reads."""
+    values = map(_find_renamed, follow_renamings(file, line, name))
+    return [value.id for value in values if isinstance(value, ast.Name)]
+
+
 def _list_first_arguments(value: ast.AST | None) -> list[str]:
     """Return the variable that a call takes first, if its value is a call."""
     first = value.args[:1] if isinstance(value, ast.Call) else []

@@ -1,0 +1,86 @@
+"""A call that changes a size is left out, and nothing inside can be compared: the line is that of the call."""
+
+from pathlib import Path
+
+import reprod_align
+from tests.alignment.lines.test_lines import load, plant
+
+import numpy as np
+import torch
+
+PORT = """from paddle import nn
+
+
+class Layer(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.conv = nn.BatchNorm2D(4), nn.Conv2D(4, 4, 3, padding=1)
+
+    def forward(self, x):
+        y = self.norm(x)
+        return x + self.conv(y)
+
+
+class Block(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.LayerList([Layer() for _ in range(2)])
+
+    def forward(self, x):
+        h = x
+        for layer in self.layers:
+            h = layer(h)
+        return h
+
+
+class Model(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2D(3, 4, 3, padding=1)
+        self.pool = nn.MaxPool2D(2, 2)
+        self.block = Block()
+        self.head = nn.Linear(4, 5)
+
+    def forward(self, x):
+        h = self.stem(x)
+        h = self.pool(h)
+        for block in [self.block]:
+            h = block(h)
+        return self.head(h.mean([2, 3]))
+"""
+
+
+class Layer(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.conv = torch.nn.BatchNorm2d(4), torch.nn.Conv2d(4, 4, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.conv(self.norm(x))
+
+
+class Model(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        stem, block = torch.nn.Conv2d(3, 4, 3, padding=1), torch.nn.Sequential(Layer(), Layer())
+        self.features = torch.nn.Sequential(stem, torch.nn.MaxPool2d(2, 2), block)
+        self.head = torch.nn.Linear(4, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.features(x).mean((2, 3)))
+
+
+def judge(port: Path) -> reprod_align.Report:
+    image = np.random.default_rng(0).normal(size=(2, 3, 8, 8))
+    return reprod_align.align(Model(), load(port).Model(), (image,))
+
+
+def test_the_line_of_a_pooling_that_is_left_out_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "faithful.py"
+    file.write_text(PORT)
+    assert judge(file).passed
+    port, changed = plant(file, "h = self.pool(h)", "h = h", tmp_path)
+    finding = judge(port).findings[0]
+    assert (finding.stage, finding.paddle_name) == ("forward", "")
+    assert "shape (2, 4, 4, 4) in PyTorch, (2, 4, 8, 8) in Paddle" in finding.evidence
+    assert finding.paddle_line == f"{port}:{changed}", f"{finding} {finding.paddle_code}"
