@@ -7,6 +7,7 @@ differ, `locate` finds the module that makes the difference. Afterwards the mode
 What is built on the engine imports from here: a report on a pair, or the parts that make one.
 """
 
+import linecache
 import warnings
 from collections.abc import Container, Mapping
 from contextlib import ExitStack, suppress
@@ -142,6 +143,7 @@ def _judge_in(
     pair: PairSpec, dtype: str, throughout: bool = False, places_only: bool = False
 ) -> Report:
     """Compare in `dtype`; throughout: also where the models ask for float32."""
+    linecache.checkcache()  # a file may have been edited, and loaded again, since the last comparison
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")  # of libraries about themselves; -W makes them errors

@@ -188,7 +188,7 @@ class LineCoverage:
         ]
         for file in dict.fromkeys(one.__code__.co_filename for one in reached):
             codes = [one.__code__ for one in reached if one.__code__.co_filename == file]
-            plain, noting, places = _compile(file, frozenset(map(_name, codes)))
+            plain, noting, places = _compile(file, parse(file), frozenset(map(_name, codes)))
             seen = self._seen[file] = set[int]()
             watched = {_name(code): _put_in(noting[_name(code)], seen) for code in codes
                        if plain.get(_name(code)) == code}  # fmt: skip
@@ -326,10 +326,9 @@ def _name(code: CodeType) -> _CodeName:
 
 @lru_cache(maxsize=256)
 def _compile(
-    file: str, wanted: Set[_CodeName]
+    file: str, tree: ast.Module | None, wanted: Set[_CodeName]
 ) -> tuple[Mapping[_CodeName, CodeType], Mapping[_CodeName, CodeType], Places]:
     """Return the code of some functions of a file, the same with its statements marked, and these."""
-    tree = parse(file)
     if tree is None:
         return {}, {}, {}
     marked, places = mark_statements(tree, wanted, _NOTE)

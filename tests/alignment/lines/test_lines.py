@@ -93,6 +93,16 @@ def test_the_changed_line_is_named(name: str, tmp_path: Path) -> None:
     assert torch_piece in finding.torch_code
 
 
+def test_a_port_that_is_edited_and_loaded_again_is_shown_as_it_stands(tmp_path: Path) -> None:
+    port, _ = plant(PORT, "F.gelu(y)", "F.relu(y)", tmp_path)
+    first = find_first(port)
+    assert first is not None and "F.relu(y)" in first.paddle_code
+    edited = port.read_text().replace("F.relu(y)", "F.gelu(y)").replace("axis=-1", "axis=1")
+    port.write_text(f"# one line more\n{edited}")
+    finding = find_first(port)
+    assert finding is not None and "axis=1" in finding.paddle_code
+
+
 def test_a_report_shows_both_lines(tmp_path: Path) -> None:
     port, _ = plant(PORT, "F.softmax(scores, axis=-1)", "F.softmax(scores, axis=1)", tmp_path)
     finding = find_first(port)

@@ -1,4 +1,4 @@
-"""A call that changes a size is left out, and nothing inside can be compared: the line is that of the call."""
+"""A call that changes a size is left out, and nothing inside can be compared: its line is named."""
 
 from pathlib import Path
 
