@@ -176,7 +176,8 @@ class _Search:
         if (step is not None and due is not None) and not (
             called or self._is_made(due, self._list_made_before(consumers[1]))
         ):
-            taking = [one for one in (due, step) if self._list_taken(one).holds(wrong)]
+            sought = (step, due) if self._is_written_out(due, step) else (due, step)
+            taking = [one for one in sought if self._list_taken(one).holds(wrong)]
             lacking = bool(taking)
             if not lacking and (parts := self._find_other_part(at, expected)) is not None:
                 return Difference("call", *parts, True, take_the_same=True)
@@ -200,6 +201,11 @@ class _Search:
             consumers, place = (consumers[0], taker), _find_position(taker, wrong)
         handed = self._count_handing(wrong, consumers[1]) if made is None else 0
         return Difference("value", *consumers, True, consumers[1], made, place, handed=handed)
+
+    def _is_written_out(self, whole: Operation, step: Operation) -> bool:
+        """Tell whether the port makes another step of a function that PyTorch calls whole."""
+        steps = (one for one in self._ours if one.whole is whole and one is not step)
+        return any(map(self._made.holds, (made for one in steps for made in one.outputs)))
 
     def _is_made_for(self, value: Array, taker: Operation | None) -> bool:
         """Tell whether the port makes one whole number throughout, such as an index, for one call alone."""
@@ -556,6 +562,9 @@ class _Search:
             if maker is None or not (same_shape or same_call):
                 continue
             made = self._theirs[self._find_first_moved(maker)]
+            aligned = all(other.ndim == value.ndim for other in theirs.inputs)
+            if merged and aligned and not same_shape and not self._is_layout(made):
+                continue  # the mean of each row, kept along an axis that PyTorch's has elsewhere
             if not self._is_layout(made):
                 return Difference("layout", self._find_counterpart(made) or ours, made, True)
             other = self._find_layout_counterpart(made)
