@@ -90,6 +90,8 @@ class Scope:
     """dropouts in stock layers of the port, for which PyTorch has none"""
     hands_mask: bool = False
     """whether a mask, or an index, is what differs there: it may come from any function"""
+    callables: Collection[str] = ()
+    """the attributes of the port's modules that can be called: `self.activation = ACT2FN[name]`"""
 
     def ran(self, file: str, statement: Any) -> bool:
         """Tell whether a statement of a file ran, as far as that is known."""
@@ -191,7 +193,19 @@ def find_scope(
         takes,
         dropouts,
         finding.kind == "mask" or "mask" in finding.evidence,
+        _list_callables(port),
     )
+
+
+def _list_callables(port: Side) -> set[str]:
+    """Return the attributes of the port's modules that hold a module or a function, as `self.name`."""
+    local = find_local(port)
+    modules = dict(local.fw.modules(local.model)) if local is not None else {}
+    held = (
+        name for one in modules.values() for name, value in vars(one).items() if callable(value)
+    )
+    names = [*map(last_part, modules), *(name for name in held if not name.startswith("_"))]
+    return {f"self.{name}" for name in names}
 
 
 def _list_stock_dropouts(port: Side, lone: Collection[str]) -> Iterator[str]:
@@ -930,7 +944,7 @@ def _list_idle(
         if isinstance(node, ast.Assign)
         for target in node.targets
         for one, value in _pair_elements(target, node.value)
-        if isinstance(value, ast.Call)
+        if isinstance(value, ast.Call) or dotted(one) in scope.callables
     }
     ran = [one for one in nodes if isinstance(one, (ast.Name, ast.Attribute))
            and (lines is None or one.lineno in lines)]  # fmt: skip

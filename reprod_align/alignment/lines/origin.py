@@ -155,7 +155,9 @@ def _find_passing(
     if used.name == RETURN:  # a function that gives back what it was given lacks the call itself
         return named
     if found.ours is not None and found.ours.whole is not None and not renamings:
-        return place  # a step of a function that the port writes out: it lacks where its result is due
+        return (
+            place  # a step of a function that the port writes out: it lacks where its result is due
+        )
     if named is None and not inside and used.callers and is_parameter(place, held):
         return find_single_renaming(used.callers[0], place, held) or used.callers[0]
     return named

@@ -8,6 +8,7 @@ from reprod_align.model.source.parsing import find_output
 from tests.alignment.lines.test_lines import load, plant
 
 import numpy as np
+import pytest
 import torch
 
 PORT = """\
@@ -100,6 +101,35 @@ def test_a_module_that_is_never_called_is_named(tmp_path: Path) -> None:
     finding = judge(port).findings[0]
     assert finding.paddle_name == "encoder" and finding.paddle_line == f"{port}:{changed}"
     assert "Paddle never calls `self.stack`" in finding.message
+
+
+CHOSEN = PORT.replace(
+    """        self.up, self.down = nn.Linear(8, 16), nn.Linear(16, 8)
+
+    def forward(self, x):
+        return x + self.down(nn.functional.gelu(self.up(x)))
+""",
+    """        self.up, self.down = nn.Linear(8, 16), nn.Linear(16, 8)
+        self.activation = KINDS["gelu"]
+
+    def forward(self, x):
+        y = self.up(x)
+        y = self.activation(y)
+        return x + self.down(y)
+""",
+)
+
+
+@pytest.mark.edits(400)
+@pytest.mark.parametrize("kind", ["nn.functional.gelu", "nn.GELU()"])
+def test_what_a_table_gives_and_nothing_calls_is_the_edit(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "whole.py"
+    path.write_text(CHOSEN.replace("\n\n", f'\nKINDS = {{"gelu": {kind}}}\n\n', 1))
+    assert judge(path).passed
+    port, changed = plant(path, "y = self.activation(y)", "y = y", tmp_path)
+    finding = judge(port).findings[0]
+    assert finding.edit is not None
+    assert (finding.edit.line, finding.edit.after) == (changed, "self.activation(y)")
 
 
 READER = """\
