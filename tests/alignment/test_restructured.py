@@ -74,7 +74,7 @@ FAULTS = {
     "one has another activation": (["conv bn relu", "conv bn relu"], ["conv bn.relu", "conv bn.sigmoid"],
                                    "2.bn", "act: 2.relu is ReLU in PyTorch, Paddle 'sigmoid'"),
     "where PyTorch calls another function": (["conv bn relu()"] * 2, ["conv bn.relu", "conv bn.sigmoid"],
-                                             "2", "sigmoid in Paddle and ReLU"),
+                                             "2", "bn.act is 'sigmoid' in Paddle: 'relu' gives PyTorch's"),
     "an activation is missing next to a moved norm": (["fc norm", "fc tanh() fc"], ["fc", "norm fc fc"],
                                                       "2", "tanh: PyTorch applies it here"),
     "another activation next to a moved norm": (["fc norm", "fc gelu()"], ["fc", "norm fc relu()"],

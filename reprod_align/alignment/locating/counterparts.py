@@ -118,6 +118,8 @@ class Counterparts:
     def pair_leaves(self, calls: CallPair, which: Which) -> list[LeafPair]:
         """Return which inputs, or which outputs, of two calls stand for each other."""
         path = calls.theirs.path
+        if which == "outputs" and self._activations.get(calls.ours.path) == "":
+            return []  # PyTorch's code may apply the activation that the port's layer has built in
         pairs = self.fit_leaves(calls, which)
         return [pair for pair in pairs if (path, which, pair.actual) not in self._moved]
 

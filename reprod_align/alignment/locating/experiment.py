@@ -58,6 +58,10 @@ Told = tuple[SourceLine | None, SourceLine | None, str]
 """the lines that make a value, and what is wrong with it"""
 
 
+_BUILT_IN = ("relu", "gelu", "sigmoid", "tanh", "silu", "hardswish", "relu6")
+"""what Paddle's layers can have built in by its name, which they hold as `_act`"""
+
+
 @dataclass(frozen=True)
 class Table:
     """A tensor that a module of the port makes, and what it should hold."""
@@ -410,6 +414,8 @@ class Experiment:
         if found is None or found.theirs is None:
             return None
         ours, theirs, port = found.ours, found.theirs, self.runner.port
+        if (told := self._find_switch(fault, self._list_built_in(theirs))) is not None:
+            return told
         if found.how == "extra":  # the line is that of the call where the user has written it
             told = self._find_switch(fault, self._keep_all(theirs))
             if told is not None:
@@ -471,6 +477,13 @@ class Experiment:
                 Switch(call.module, name, held[name], one) for one in due if one != held[name]
             )
 
+    def _list_built_in(self, call: Operation) -> Iterator[Switch]:
+        """Yield other activations for a layer of Paddle's that has one built in: `act="gelu"`."""
+        path = "" if call.child is None else call.child[0]
+        modules = self.runner.pairing.paddle.modules
+        act = modules[path].values.get("act") if path in modules and modules[path].kind else None
+        yield from (Switch(path, "_act", act, other) for other in _BUILT_IN if act and other != act)
+
     def _keep_all(self, call: Operation) -> Iterator[Switch]:
         """Yield the switch with which a layer that PyTorch has none for drops nothing, if it drops."""
         path = f"{call.module}.{call.called.removeprefix('self.')}".lstrip(".")
@@ -504,7 +517,8 @@ class Experiment:
                 info = self.runner.pairing.paddle
                 line = find_argument(self.runner.port, info, one.path, [one.name])
                 own = one.path in (fault.place[1], fault.calls.theirs.path)
-                name = one.name if own else f"{last_part(one.path)}.{one.name}"
+                name = one.name.removeprefix("_")
+                name = name if own else f"{last_part(one.path)}.{name}"
                 words = (
                     f"{name} is {one.before!r} in {PORT}: {one.after!r} gives {REFERENCE}'s numbers"
                 )

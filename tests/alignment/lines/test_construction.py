@@ -15,6 +15,7 @@ import paddle
 import pytest
 import torch
 from paddle.nn import functional as F
+from torch.nn import functional as F_torch
 
 X = (np.random.default_rng(0).normal(size=(4, 3)),)
 
@@ -157,6 +158,34 @@ def test_a_list_of_too_few_layers_is_named_where_it_is_made_and_counted(count: i
         f"port.rests holds {count - 2} layer{'s' if count == 2 else ''} in Paddle and {count - 1}"
     )
     assert finding.cause.startswith(counted) and "decides" not in finding.cause
+
+
+class Normed(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.out = torch.nn.BatchNorm2d(3), torch.nn.Linear(3, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.out(F_torch.relu(self.norm(x)).mean((2, 3)))
+
+
+class NormedPort(paddle.nn.Layer):
+    def __init__(self, act: str) -> None:
+        super().__init__()
+        self.norm = paddle.nn.BatchNorm(3, act=act)
+        self.out = paddle.nn.Linear(3, 2)
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        return self.out(self.norm(x).mean([2, 3]))
+
+
+@pytest.mark.parametrize("act", ["gelu", "sigmoid"])
+def test_an_activation_that_a_layer_has_built_in_is_named_where_it_is_set(act: str) -> None:
+    image = (np.random.default_rng(0).normal(size=(2, 3, 4, 4)),)
+    assert reprod_align.align(Normed(), NormedPort("relu"), image).passed
+    finding = reprod_align.align(Normed(), NormedPort(act), image).findings[0]
+    assert "act=act" in code_of(finding.paddle_line)
+    assert f"norm.act is '{act}' in Paddle: 'relu' gives PyTorch's numbers" in finding.message
 
 
 def test_an_optimizer_that_differs_has_the_lines_where_it_is_made() -> None:
