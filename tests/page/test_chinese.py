@@ -35,6 +35,14 @@ def test_verdicts_and_stages_have_a_chinese_word(word: str) -> None:
         ("out: no prediction can flip, 1, 2", "out：没有预测会翻转，1，2"),
         ("a module of the user's", "a module of the user's"),
         (
+            "the value it hands to norm: shape (2, 4) in PyTorch, (2, 8) in Paddle",
+            "它交给 norm 的值：形状在 PyTorch 中为 (2, 4)，在 Paddle 中为 (2, 8)",
+        ),
+        (
+            "bn.act is 'gelu' in Paddle: 'relu' gives PyTorch's numbers",
+            "Paddle 中 bn.act 为 'gelu'：改为 'relu' 即得 PyTorch 的数值",
+        ),
+        (
             "its inputs agree and its output does not; its output: at (0, 1) expected 1, got 2",
             "其输入一致而输出不一致；其输出：在 (0, 1) 处期望 1，得到 2",
         ),
