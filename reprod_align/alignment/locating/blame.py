@@ -192,7 +192,7 @@ def _add_fault(
     pairing, first = runner.pairing, fault
     leave_out = findings.places_only or _has_finding(findings, fault)
     lines = Lines() if leave_out else finder.find(fault)
-    fault = move_closer(fault, pairing, done.reference)
+    fault = move_closer(lines.fault or fault, pairing, done.reference)
     resized = _find_resized(fault, pairing, run)
     if resized is not None and not findings.tries_edits:
         _add_resized(findings, resized, done)

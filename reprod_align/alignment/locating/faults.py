@@ -39,7 +39,7 @@ def find_forward_faults(free: PinnedRun, given: PinnedRun, masks_agree: bool) ->
     if len(own) < len(faults):
         rest = [fault for key, fault in faults.items() if key not in in_both]
         own += [replace(maker, shown=rest[0]) for maker in find_makers(free)[:1]] or rest
-    own = [_find_resized_input(fault, free) or fault for fault in own or found]
+    own = own or found
     if not masks_agree:
         own = [replace(blame_giver(one, free), shown=one.shown or one) for one in own]
     return sorted(own, key=lambda fault: fault.tick)
@@ -101,32 +101,6 @@ def _compare_shapes(run: PinnedRun, calls: CallPair) -> Iterator[Fault]:
                     run.has_children(theirs))  # fmt: skip
 
 
-def _find_resized_input(fault: Fault, run: PinnedRun) -> Fault | None:
-    """Return a fault of a module's own code as it shows first: where it hands on a tensor of another size.
-
-    Nothing compares what follows, up to what has one size on both sides again: an image that is not pooled
-    and averaged at the end. None where all that it hands on before has the size of PyTorch's.
-    """
-    if not fault.own_code or fault.stage != "forward" or fault.kind != "number":
-        return None
-    for calls in run.calls:
-        call = calls.theirs
-        around = None if run.has_children(call) else run.counterparts_around(calls)
-        while around is not None and around.theirs.path not in run.modules:  # nothing compares it
-            around = run.counterparts_around(around)
-        if around is None or around.paths != fault.place or call.began >= fault.tick:
-            continue
-        sides = calls.ours.inputs, call.inputs
-        ours, theirs = ([leaf for leaf in side.values() if leaf.differentiable] for side in sides)
-        if len(ours) == len(theirs) == 1 and ours[0].array.size != theirs[0].array.size:
-            shapes = ours[0].array.shape, theirs[0].array.shape
-            words = f"shape {shapes[0]} in {REFERENCE}, {shapes[1]} in {PORT}"
-            where = f"the value it hands to {call.path}: {words}"
-            return replace(fault, gap=_NO_SHAPE_FITS, where=where, tick=call.began, calls=calls,
-                           shown=fault, expected=ours[0].array, actual=theirs[0].array)  # fmt: skip
-    return None
-
-
 def _find_misshapen(run: PinnedRun, calls: CallPair) -> tuple[str, str] | None:
     """Return an output of each side, of two shapes, that the call answers for; None where there is none.
 
@@ -149,6 +123,32 @@ def _is_handed_on(run: PinnedRun, calls: CallPair, at: str) -> bool:
             if np.array_equal(one.theirs.outputs[misfit[1]].array, call.outputs[at].array):
                 return True
     return False
+
+
+def find_resized_input(fault: Fault, run: PinnedRun) -> Fault | None:
+    """Return a fault of a module's own code as it shows first: where it hands on a tensor of another size.
+
+    Nothing compares what follows, up to what has one size on both sides again: an image that is not pooled
+    and averaged at the end. None where all that it hands on before has the size of PyTorch's.
+    """
+    if not fault.own_code or fault.stage != "forward" or fault.kind != "number":
+        return None
+    for calls in run.calls:
+        call = calls.theirs
+        around = None if run.has_children(call) else run.counterparts_around(calls)
+        while around is not None and around.theirs.path not in run.modules:  # nothing compares it
+            around = run.counterparts_around(around)
+        if around is None or around.paths != fault.place or call.began >= fault.tick:
+            continue
+        sides = calls.ours.inputs, call.inputs
+        ours, theirs = ([leaf for leaf in side.values() if leaf.differentiable] for side in sides)
+        if len(ours) == len(theirs) == 1 and ours[0].array.size != theirs[0].array.size:
+            shapes = ours[0].array.shape, theirs[0].array.shape
+            words = f"shape {shapes[0]} in {REFERENCE}, {shapes[1]} in {PORT}"
+            where = f"the value it hands to {call.path}: {words}"
+            return replace(fault, gap=_NO_SHAPE_FITS, where=where, tick=call.began, calls=calls,
+                           expected=ours[0].array, actual=theirs[0].array)  # fmt: skip
+    return None
 
 
 def find_backward_faults(run: PinnedRun, noise: float = 0.0) -> list[Fault]:

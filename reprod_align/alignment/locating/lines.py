@@ -25,6 +25,7 @@ from reprod_align.alignment.lines.origin import describe_difference, find_handin
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Which
 from reprod_align.alignment.locating.experiment import Experiment, Table
 from reprod_align.alignment.locating.fault import Fault, compare, rounding_of
+from reprod_align.alignment.locating.faults import find_resized_input
 from reprod_align.alignment.locating.pinning import run_again
 from reprod_align.alignment.runner import Runner
 from reprod_align.base import PORT, REFERENCE
@@ -67,6 +68,8 @@ class Lines:
     """whether a run in which it is changed has shown that the fault is gone"""
     table: Table | None = None
     """what a module holds, where that is wrong"""
+    fault: Fault | None = None
+    """as it shows before it can be compared, where that is what the lines are of"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +98,9 @@ class LineFinder:
         self._runner, self._training, self._run = runner, training, run
         self._experiment = experiment
         faults = list(faults)
+        sizes = ((fault, find_resized_input(fault, run)) for fault in faults)
+        self._resized = {id(fault): one for fault, one in sizes if one is not None}
+        faults += self._resized.values()
         self._scopes = {id(fault): _find_scope(fault, run) for fault in faults}
         self._shown = [fault.calls for fault in faults]
 
@@ -104,6 +110,10 @@ class LineFinder:
         The line is then where the module is made, as it is where a setting of the module differs.
         """
         lines = self._find(fault)
+        resized = self._resized.get(id(fault))
+        if resized is not None and not (lines.words or lines.is_proven):
+            first = self._find(resized)
+            lines = replace(first, fault=resized) if first.words else lines
         if fault.stage == "forward" and not (lines.words or lines.is_proven):
             told = self._experiment.find_other_table(fault.place[1])
             if told is not None and told[0][1] is not None:
