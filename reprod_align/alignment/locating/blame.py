@@ -192,7 +192,7 @@ def _add_fault(
     pairing, first = runner.pairing, fault
     leave_out = findings.places_only or _has_finding(findings, fault)
     lines = Lines() if leave_out else finder.find(fault)
-    fault = move_closer(lines.fault or fault, pairing, done.reference)
+    fault = move_closer(fault, pairing, done.reference)
     resized = _find_resized(fault, pairing, run)
     if resized is not None and not findings.tries_edits:
         _add_resized(findings, resized, done)
@@ -233,6 +233,18 @@ def _add_fault(
         elif lines.is_open:  # no edit has proven it
             why = _rank_causes(guess, replace(lines, words=""), None)
             findings.replace(finding, replace(finding, cause=why))
+        elif not near[0] and (found := finder.find_resized(first)) is not None:
+            _show_resized(findings, finding, found)
+
+
+def _show_resized(findings: Findings, finding: Finding, found: tuple[Fault, Lines]) -> None:
+    """Show a finding by the tensor of another size that its code hands on first."""
+    fault, lines = found
+    evidence = f"{finding.evidence.partition('; ')[0]}; {fault.where}"
+    shown = replace(
+        finding, cause=lines.words, torch_line=None, paddle_line=None, evidence=evidence
+    )
+    findings.replace(finding, give_lines(shown, lines.torch, lines.paddle))
 
 
 def _find_resized(fault: Fault, pairing: Pairing, run: PinnedRun) -> Fault | None:

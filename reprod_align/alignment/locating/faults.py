@@ -1,5 +1,6 @@
 """Finds where the port, given the reference's numbers, computes others: forward, and backward."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -142,8 +143,14 @@ def find_resized_input(fault: Fault, run: PinnedRun) -> Fault | None:
             continue
         sides = calls.ours.inputs, call.inputs
         ours, theirs = ([leaf for leaf in side.values() if leaf.differentiable] for side in sides)
-        if len(ours) == len(theirs) == 1 and ours[0].array.size != theirs[0].array.size:
-            shapes = ours[0].array.shape, theirs[0].array.shape
+        shapes = [leaf.array.shape for leaf in (*ours, *theirs)]
+        alone = len(ours) == len(theirs) == 1
+        # rows may be dealt out otherwise, as to experts: of what stands in one example, each has as much
+        if (
+            alone
+            and shapes[0][:1] == shapes[1][:1]
+            and math.prod(shapes[0]) != math.prod(shapes[1])
+        ):
             words = f"shape {shapes[0]} in {REFERENCE}, {shapes[1]} in {PORT}"
             where = f"the value it hands to {call.path}: {words}"
             return replace(fault, gap=_NO_SHAPE_FITS, where=where, tick=call.began, calls=calls,

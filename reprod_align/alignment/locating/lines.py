@@ -68,8 +68,6 @@ class Lines:
     """whether a run in which it is changed has shown that the fault is gone"""
     table: Table | None = None
     """what a module holds, where that is wrong"""
-    fault: Fault | None = None
-    """as it shows before it can be compared, where that is what the lines are of"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,10 +108,6 @@ class LineFinder:
         The line is then where the module is made, as it is where a setting of the module differs.
         """
         lines = self._find(fault)
-        resized = self._resized.get(id(fault))
-        if resized is not None and not (lines.words or lines.is_proven):
-            first = self._find(resized)
-            lines = replace(first, fault=resized) if first.words else lines
         if fault.stage == "forward" and not (lines.words or lines.is_proven):
             told = self._experiment.find_other_table(fault.place[1])
             if told is not None and told[0][1] is not None:
@@ -122,6 +116,16 @@ class LineFinder:
         condition = find_decision(lines.paddle) if known and lines.paddle is not None else ""
         decided = f"`{condition}` decides it" if condition else ""
         return replace(lines, words=". ".join(filter(None, [lines.words, decided])))
+
+    def find_resized(self, fault: Fault) -> tuple[Fault, Lines] | None:
+        """Return a fault as it shows first, where a tensor of another size is handed on, with its lines.
+
+        None where there is no such tensor, or its lines tell nothing: both sides may divide a batch
+        otherwise, as among experts.
+        """
+        resized = self._resized.get(id(fault))
+        lines = self._find(resized) if resized is not None else Lines()
+        return (resized, lines) if resized is not None and lines.words else None
 
     def find_unpacking(self, fault: Fault, name: str) -> Lines | None:
         """Return the lines that unpack what a call returns, if the port's gives `name` another part there.
