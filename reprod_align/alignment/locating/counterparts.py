@@ -268,7 +268,7 @@ def find_code_with(
     """Return the modules whose code made a value that two calls take ("inputs"), or uses one they give.
 
     A module without a counterpart may pass a value on by itself. In a pair of modules both must pass
-    it in; what a pair gives is used by its own code.
+    it in, or the port's alone one that PyTorch's never takes; what a pair gives is used by its own code.
     """
     around = run.parents(calls)
     other = which == "inputs" and not np.array_equal(ours.array, theirs.array)
@@ -276,7 +276,9 @@ def find_code_with(
         if other and run.are_counterparts(around) and _holds(around.theirs, which, ours):
             break  # it has what is due, and hands on something else
         passed = _holds(around.ours, which, ours), _holds(around.theirs, which, theirs)
-        enough = not run.are_counterparts(around) or (which == "inputs" and all(passed))
+        foreign = passed[1] and not _holds(around.ours, which, theirs)
+        handed_in = which == "inputs" and (all(passed) or foreign)
+        enough = handed_in or not run.are_counterparts(around)
         if not any(passed) or not enough:
             break
         calls = CallPair(

@@ -75,9 +75,11 @@ def _compare_inputs(run: PinnedRun, calls: CallPair, floor: float) -> Iterator[F
     if call.parent is None:
         return
     for pair, found, expected, actual in find_differing(run, calls, "inputs", floor):
-        if calls.ours.inputs[pair.expected].differentiable:
+        ours, theirs = calls.leaves(pair, "inputs")
+        if ours.differentiable:
             where = f"the value it hands to {call.path}: {found.words}"
-            yield Fault("forward", run.code_around(calls), found, where, call.began, calls, True,
+            place = find_code_with(run, calls, ours, theirs, "inputs")
+            yield Fault("forward", place, found, where, call.began, calls, True,
                         expected, actual, judge=run.judge_values(calls, pair, "inputs"))  # fmt: skip
 
 

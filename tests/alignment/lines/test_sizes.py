@@ -84,3 +84,71 @@ def test_the_line_of_a_pooling_that_is_left_out_is_named(tmp_path: Path) -> None
     assert (finding.stage, finding.paddle_name) == ("forward", "")
     assert "shape (2, 4, 4, 4) in PyTorch, (2, 4, 8, 8) in Paddle" in finding.evidence
     assert finding.paddle_line == f"{port}:{changed}", f"{finding} {finding.paddle_code}"
+
+
+STAGES = """from paddle import nn
+from paddle.nn import functional as F
+
+
+class Conv(nn.Layer):
+    def __init__(self, width, out):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2D(width, out, 3, padding=1), nn.BatchNorm2D(out)
+
+    def forward(self, x):
+        return F.relu(self.norm(self.conv(x)))
+
+
+class Encoder(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.stem = Conv(3, 4)
+        self.stages = nn.LayerList([nn.Sequential(Conv(4, 6), Conv(6, 6)), nn.Sequential(Conv(6, 8))])
+
+    def forward(self, x):
+        x = self.stem(x)
+        for stage in self.stages:
+            x = F.max_pool2d(x, kernel_size=2)
+            x = stage(x)
+        return x
+
+
+class Model(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.encode, self.head = Encoder(), nn.Linear(8, 5)
+
+    def forward(self, x):
+        return self.head(self.encode(x).mean([2, 3]))
+"""
+
+
+def convolve(width: int, *outs: int) -> torch.nn.Module:
+    layers: list[torch.nn.Module] = []
+    for before, out in zip((width, *outs), outs, strict=False):
+        conv = torch.nn.Conv2d(before, out, 3, padding=1)
+        layers += [conv, torch.nn.BatchNorm2d(out), torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers)
+
+
+class Stages(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = convolve(3, 4)
+        self.down1 = torch.nn.Sequential(torch.nn.MaxPool2d(2), convolve(4, 6, 6))
+        self.down2 = torch.nn.Sequential(torch.nn.MaxPool2d(2), convolve(6, 8))
+        self.head = torch.nn.Linear(8, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.down2(self.down1(self.stem(x))).mean((2, 3)))
+
+
+def test_what_a_module_is_handed_is_blamed_on_the_code_that_makes_it(tmp_path: Path) -> None:
+    file, image = tmp_path / "faithful.py", np.random.default_rng(0).normal(size=(2, 3, 8, 8))
+    file.write_text(STAGES)
+    assert reprod_align.align(Stages(), load(file).Model(), (image,)).passed
+    port, changed = plant(file, "F.max_pool2d", "F.avg_pool2d", tmp_path)
+    finding = reprod_align.align(Stages(), load(port).Model(), (image,)).findings[0]
+    assert finding.paddle_name == "encode", finding
+    _, _, line = str(finding.paddle_line).rpartition(":")
+    assert abs(int(line) - changed) <= 1, f"{finding} {finding.paddle_code}"
