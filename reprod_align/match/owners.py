@@ -14,6 +14,7 @@ from reprod_align.base.text import (
     ancestors,
     is_around,
     is_within,
+    last_part,
     numbered,
     parent,
     pattern,
@@ -33,6 +34,7 @@ Fit = Mapping[str, tuple[str, list[bool]]]
 
 _MIXABLE = ({"Linear", "Conv"}, {"LayerNorm", "RMSNorm"}, {"GroupNorm", "InstanceNorm"})
 _NESTED = 0.8  # `transform` and `transform.dense`: one side keeps the layer in a module of its own
+_TELLING = 0.6  # attn_norm and post_attention_layernorm: 0.8; ffn_norm and input_layernorm: 0.5
 _ALIKE = 0.4  # names less alike than that are a guess
 
 
@@ -346,7 +348,7 @@ def _pair_sequences(
         scores = np.where(crossing, -1.0, scores)
         paired = dict(align_sequences(scores))
     in_order = set(paired)
-    _exchange_look_alikes(paired, scores, ours, theirs)
+    _exchange_look_alikes(paired, scores, ours, theirs, as_defined)
     _pair_left_over(paired, scores)
     if crosses or as_defined:
         _sort_left_over(paired, in_order, ours, theirs, torch, paddle)
@@ -402,9 +404,16 @@ def _sort_left_over(
 
 
 def _exchange_look_alikes(
-    paired: dict[int, int], scores: Array, ours: Sequence[Owner], theirs: Sequence[Owner]
+    paired: dict[int, int],
+    scores: Array,
+    ours: Sequence[Owner],
+    theirs: Sequence[Owner],
+    as_defined: bool,
 ) -> None:
-    """Exchange partners (row: column) within groups of look-alikes where names or values say so."""
+    """Exchange partners (row: column) within groups of look-alikes where names or values say so.
+
+    Norms are all ones, and no output tells them apart: against the order of the calls each name must say so.
+    """
     rows = {owner.path: row for row, owner in enumerate(ours)}
     partners = {ours[row].path: theirs[column].path for row, column in paired.items()}
     for look_alikes in group_look_alikes(partners, {owner.path: owner for owner in ours}, _MOST):
@@ -412,10 +421,28 @@ def _exchange_look_alikes(
         fair = scores - _measure_misleading_names(groups, paired, ours, theirs)
         present = tuple(range(len(groups[0])))
         worth = {order: _rate_order(order, groups, paired, fair) for order in permutations(present)}
+        if not as_defined and all(max(map(len, ours[row].shapes)) == 1 for row in groups[0]):
+            worth = {order: value for order, value in worth.items()
+                     if order == present or _do_names_tell(order, groups, paired, ours, theirs)}  # fmt: skip
         best = max(worth, key=lambda order: worth[order])
         if worth[best] > worth[present] + _EQUAL:
             for group in groups:
                 paired.update(zip(group, [paired[group[at]] for at in best], strict=True))
+
+
+def _do_names_tell(
+    order: Sequence[int],
+    groups: Sequence[Sequence[int]],
+    paired: Mapping[int, int],
+    ours: Sequence[Owner],
+    theirs: Sequence[Owner],
+) -> bool:
+    """Tell whether each last name is much like that of its partner if the partners stand in this order."""
+    names = [[last_part(owner.path) for owner in side] for side in (ours, theirs)]
+    partners = [
+        (row, paired[rows[at]]) for rows in groups for row, at in zip(rows, order, strict=True)
+    ]
+    return all(similarity(names[0][row], names[1][at]) >= _TELLING for row, at in partners)
 
 
 def _rate_order(

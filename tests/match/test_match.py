@@ -528,3 +528,33 @@ def test_a_map_that_cannot_be_meant_is_refused(name_map, words) -> None:
     ours, theirs = (fw.Sequential(fw.Linear(3, 4), fw.ReLU(), fw.Linear(4, 5)) for fw in (tnn, pnn))
     with pytest.raises(ReprodError, match=words):
         align(ours, theirs, (np.ones((2, 3)),), name_map=name_map)
+
+
+class _Ours(tnn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attn_norm, self.attn = tnn.LayerNorm(6), tnn.Linear(6, 6)
+        self.ffn_norm, self.ffn = tnn.LayerNorm(6), tnn.Linear(6, 6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + self.attn(self.attn_norm(x))
+        return x + torch.relu(self.ffn(self.ffn_norm(x)))
+
+
+class _Theirs(pnn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.self_attn, self.mlp = pnn.Linear(6, 6), pnn.Linear(6, 6)
+        self.input_layernorm, self.post_attention_layernorm = pnn.LayerNorm(6), pnn.LayerNorm(6)
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        x = x + self.self_attn(self.input_layernorm(x))
+        return x + pnn.functional.relu(self.mlp(self.post_attention_layernorm(x)))
+
+
+def test_norms_of_ones_are_paired_in_the_order_of_their_calls() -> None:
+    """No output tells them apart, their gradients do: attn_norm is not post_attention_layernorm."""
+    rows = np.random.default_rng(0).standard_normal((3, 6))
+    report = align(_Ours(), _Theirs(), (rows,))
+    assert report.passed
+    assert report.pairs["attn_norm"] == "input_layernorm"
