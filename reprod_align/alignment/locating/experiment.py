@@ -59,7 +59,7 @@ Told = tuple[SourceLine | None, SourceLine | None, str]
 
 
 _BUILT_IN = ("relu", "gelu", "sigmoid", "tanh", "silu", "hardswish", "relu6")
-"""what Paddle's layers can have built in by its name, which they hold as `_act`"""
+"""what Paddle's layers can have built in by its name"""
 
 
 @dataclass(frozen=True)
@@ -482,7 +482,7 @@ class Experiment:
         path = "" if call.child is None else call.child[0]
         modules = self.runner.pairing.paddle.modules
         act = modules[path].values.get("act") if path in modules and modules[path].kind else None
-        yield from (Switch(path, "_act", act, other) for other in _BUILT_IN if act and other != act)
+        yield from (Switch(path, "act", act, other) for other in _BUILT_IN if act and other != act)
 
     def _keep_all(self, call: Operation) -> Iterator[Switch]:
         """Yield the switch with which a layer that PyTorch has none for drops nothing, if it drops."""
@@ -517,8 +517,7 @@ class Experiment:
                 info = self.runner.pairing.paddle
                 line = find_argument(self.runner.port, info, one.path, [one.name])
                 own = one.path in (fault.place[1], fault.calls.theirs.path)
-                name = one.name.removeprefix("_")
-                name = name if own else f"{last_part(one.path)}.{name}"
+                name = one.name if own else f"{last_part(one.path)}.{one.name}"
                 words = (
                     f"{name} is {one.before!r} in {PORT}: {one.after!r} gives {REFERENCE}'s numbers"
                 )

@@ -282,15 +282,20 @@ def find_consumer(operations: Sequence[Operation], key: CallKey, which: str) -> 
 def switched(modules: Mapping[str, Any], switch: Switch | None) -> Iterator[None]:
     """Put another value in force in the block. modules: the model's, by path."""
     module = None if switch is None else modules.get(switch.path)
-    if switch is None or module is None or switch.name not in vars(module):
+    held = {} if module is None else vars(module)
+    names = (
+        () if switch is None else (switch.name, f"_{switch.name}")
+    )  # a layer's setting may be hidden
+    name = next((one for one in names if one in held), None)
+    if switch is None or name is None:
         yield
         return
-    before = vars(module)[switch.name]
-    vars(module)[switch.name] = switch.after
+    before = held[name]
+    held[name] = switch.after
     try:
         yield
     finally:
-        vars(module)[switch.name] = before
+        held[name] = before
 
 
 def list_plain_attributes(module: Any) -> dict[str, Any]:
