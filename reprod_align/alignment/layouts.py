@@ -251,7 +251,7 @@ def try_alternatives(
     far less than with a wrong pairing.
     """
     found = runner.pairing.match
-    distance = _measure_outputs(runner) if found.doubts or found.layouts else 0.0
+    distance = _measure_outputs(runner) if found.is_doubtful else 0.0
     if distance <= RELATIVE_TOLERANCE:
         return runner
     runner, turned = settle_layouts(runner)

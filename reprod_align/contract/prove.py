@@ -325,7 +325,7 @@ class _Prover:
             return _measure_distance(known.outputs, run_once(side, batch).outputs)
 
         chosen = make_pairing(match, torch, paddle)
-        if not (match.doubts or match.layouts) or measure(chosen) <= self.terms.tolerance:
+        if not match.is_doubtful or measure(chosen) <= self.terms.tolerance:
             return chosen
         others = islice(find_alternatives(match), _TRIES)
         return min([chosen, *(make_pairing(one, torch, paddle) for _, one in others)], key=measure)

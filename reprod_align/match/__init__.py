@@ -30,6 +30,7 @@ from reprod_align.match.owners import (
     pair_by_name,
     pair_by_order,
     pair_single_tensors,
+    pair_spare,
 )
 from reprod_align.match.tensor_pair import Match, TensorPair
 from reprod_align.randomness import Shape
@@ -76,6 +77,7 @@ def match_models(
     note_doubts(found, torch, paddle, name_map or {})
     found.torch_left = list(torch.free_names(found.paired_names()))
     found.paddle_left = list(paddle.free_names(found.paired_names()))
+    found.spare = pair_spare(found, torch, paddle)
     return found
 
 
@@ -93,6 +95,9 @@ def note_doubts(
 
 def find_alternatives(found: Match) -> Iterator[tuple[str, Match]]:
     """Yield the other matches that could be meant, each with what it does in words."""
+    if found.spare:
+        found, named = _take_spare(found)
+        yield named, found
     for change in _combine(found.layouts):
         pairs = [change.get(pair, pair) for pair in found.pairs]
         named = ", ".join(" + ".join(pair.torch) for pair in change)
@@ -108,6 +113,18 @@ def find_alternatives(found: Match) -> Iterator[tuple[str, Match]]:
                 continue  # one of the look-alikes lacks a tensor, such as a bias
             named = ", ".join(f"{path} with {other.owners[path]}" for g in groups for path in g)
             yield named, other
+
+
+def _take_spare(found: Match) -> tuple[Match, str]:
+    """Return the match with the pairs of what was left over, and these in words."""
+    named = ", ".join(f"{pair.torch[0]} with {pair.paddle[0]}" for pair in found.spare)
+    owners = {parent(pair.torch[0]): parent(pair.paddle[0]) for pair in found.spare}
+    taken = {name for pair in found.spare for name in (*pair.torch, *pair.paddle)}
+    left = [[name for name in names if name not in taken]
+            for names in (found.torch_left, found.paddle_left)]  # fmt: skip
+    made = replace(found, pairs=[*found.pairs, *found.spare], owners={**owners, **found.owners},
+                   torch_left=left[0], paddle_left=left[1], spare=[])  # fmt: skip
+    return made, named
 
 
 def _combine(layouts: Sequence[Relayout]) -> Iterator[Relayout]:

@@ -221,6 +221,27 @@ def pair_single_tensors(found: Match, torch: Evidence, paddle: Evidence) -> None
         found.owners.setdefault(ours.owner, theirs.owner)
 
 
+def pair_spare(found: Match, torch: Evidence, paddle: Evidence) -> list[TensorPair]:
+    """Return pairs of the parameters that are left over, in the order of their definition, if all fit.
+
+    Only numbers can tell whether they are meant: `cross_w` and `cross_weight`.
+    """
+    left = (torch.info, found.torch_left), (paddle.info, found.paddle_left)
+    ours, theirs = (
+        [info.tensors[name] for name in names if info.tensors[name].is_parameter]
+        for info, names in left
+    )
+    candidates = dict(_list_candidates(found, torch, paddle))
+    if len(ours) != len(theirs) or not all(
+        pair in candidates for pair in zip(ours, theirs, strict=True)
+    ):
+        return []
+    spare = Match()
+    for pair in zip(ours, theirs, strict=True):
+        pair_tensors(spare, *pair, candidates[pair])
+    return spare.pairs
+
+
 def _rate_names(pair: tuple[TensorInfo, TensorInfo]) -> float:
     """Return how alike two tensors' names are; a module's weight may go by the module's name."""
     names = [tensor.name for tensor in pair]

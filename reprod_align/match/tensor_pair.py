@@ -271,6 +271,13 @@ class Match:
     names and order don't tell"""
     layouts: list[Mapping[TensorPair, TensorPair]] = field(default_factory=list)
     """other ways in which pairs could be laid out, all pairs of a pattern alike: {pair: instead}"""
+    spare: list[TensorPair] = field(default_factory=list)
+    """what is left over on both sides, in the order of its definition: its names say nothing"""
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether anything could be paired, or laid out, otherwise."""
+        return bool(self.doubts or self.layouts or self.spare)
 
     def by_torch(self) -> dict[str, TensorPair]:
         """Return the pair of every PyTorch tensor."""

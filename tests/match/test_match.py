@@ -558,3 +558,39 @@ def test_norms_of_ones_are_paired_in_the_order_of_their_calls() -> None:
     report = align(_Ours(), _Theirs(), (rows,))
     assert report.passed
     assert report.pairs["attn_norm"] == "input_layernorm"
+
+
+class _Crossed(tnn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cross_w = tnn.Parameter(torch.randn(2, 4))
+        self.cross_b = tnn.Parameter(torch.randn(2, 4))
+        self.register_buffer("mask", torch.ones(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for w, b in zip(self.cross_w, self.cross_b, strict=True):
+            x = x * (x * w).sum(-1, keepdim=True) + b
+        return x
+
+
+class _CrossedPort(pnn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cross_weight = self.create_parameter([2, 4])
+        self.cross_bias = self.create_parameter([2, 4])
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        for at in range(2):
+            mixed = (x * self.cross_weight[at]).sum(-1, keepdim=True)
+            x = x * mixed + self.cross_bias[at]
+        return x
+
+
+def test_what_is_left_over_is_paired_if_the_outputs_then_agree(monkeypatch) -> None:
+    rows = (np.random.default_rng(0).standard_normal((3, 4)),)
+    report = align(_Crossed(), _CrossedPort(), rows)
+    assert report.passed
+    assert any("cross_w with cross_weight, cross_b with cross_bias" in it for it in report.remarks)
+    monkeypatch.setattr(_CrossedPort, "forward", lambda self, x: x * self.cross_weight.sum())
+    wrong = align(_Crossed(), _CrossedPort(), rows)
+    assert not wrong.passed and wrong.findings[0].kind == "parameter-unpaired"
