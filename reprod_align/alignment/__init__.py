@@ -82,6 +82,7 @@ def align(*given: Any, **named: Any) -> Report:
 def compare_pair(pair: PairSpec) -> Report:
     """Return the report of `align` on a pair. Raises ReprodError as `align` does."""
     pair.check()
+    linecache.checkcache()  # a file may have been edited, and loaded again, since the last comparison
     with ExitStack() as stack:
         stack.enter_context(take_reference(pair.framework))
         stack.enter_context(limit_memory(pair.memory))
@@ -143,7 +144,6 @@ def _judge_in(
     pair: PairSpec, dtype: str, throughout: bool = False, places_only: bool = False
 ) -> Report:
     """Compare in `dtype`; throughout: also where the models ask for float32."""
-    linecache.checkcache()  # a file may have been edited, and loaded again, since the last comparison
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")  # of libraries about themselves; -W makes them errors

@@ -132,8 +132,3 @@ def ancestors(name: str) -> Iterator[str]:
 def is_within(name: str, ancestor: str) -> bool:
     """Tell whether `name` is `ancestor` or lies below it."""
     return not ancestor or name == ancestor or name.startswith(f"{ancestor}.")
-
-
-def is_around(ancestor: str, name: str) -> bool:
-    """Tell whether `name` lies below `ancestor`, which is not the model itself."""
-    return bool(ancestor) and name.startswith(f"{ancestor}.")

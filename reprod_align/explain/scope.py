@@ -33,6 +33,7 @@ from reprod_align.explain.executed import LAMBDA, MODULE, Ran, name_function
 from reprod_align.model.local import find_local
 from reprod_align.model.settings import ModuleSettings
 from reprod_align.model.side import ModelInfo, Side
+from reprod_align.model.source.parsing import pair_elements
 from reprod_align.report import Finding
 
 _LEVELS: Final = 6  # classes of the user's: a module's own, and those of the modules around it
@@ -943,7 +944,7 @@ def _list_idle(
         for node in nodes
         if isinstance(node, ast.Assign)
         for target in node.targets
-        for one, value in _pair_elements(target, node.value)
+        for one, value in pair_elements(target, node.value)
         if isinstance(value, ast.Call) or dotted(one) in scope.callables
     }
     ran = [one for one in nodes if isinstance(one, (ast.Name, ast.Attribute))
@@ -993,14 +994,6 @@ def _find_block_lines(condition: ast.If, last: int) -> range:
     end = condition.body[-1].end_lineno or last
     gives = any(isinstance(one, ast.Assign) for part in condition.body for one in ast.walk(part))
     return range(condition.lineno + 1, end + 1 if gives else last)
-
-
-def _pair_elements(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Yield what is assigned to what: `a, b = f(), g()` assigns two."""
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-        yield from zip(target.elts, value.elts, strict=False)
-    else:
-        yield target, value
 
 
 def _name_called(node: ast.Call) -> str:

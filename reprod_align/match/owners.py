@@ -12,7 +12,6 @@ from reprod_align.base import PORT, REFERENCE
 from reprod_align.base.blocks import Array
 from reprod_align.base.text import (
     ancestors,
-    is_around,
     is_within,
     last_part,
     numbered,
@@ -80,7 +79,8 @@ def rate_owners(torch: Owner, paddle: Owner, ours: Evidence, theirs: Evidence) -
         return -1.0
     missing = len(torch.tensors.keys() ^ paddle.tensors.keys())
     alike = similarity(torch.path, paddle.path)
-    if is_around(torch.path, paddle.path) or is_around(paddle.path, torch.path):
+    paths = torch.path, paddle.path
+    if all(paths) and (is_within(*paths) or is_within(*reversed(paths))):
         alike = max(alike, _NESTED)
     value = 4.0 if _are_values_equal(torch, paddle, shared, ours, theirs) else 0.0
     return 2.0 + alike + value - 0.2 * min(missing, 4)
@@ -231,13 +231,14 @@ def pair_spare(found: Match, torch: Evidence, paddle: Evidence) -> list[TensorPa
         [info.tensors[name] for name in names if info.tensors[name].is_parameter]
         for info, names in left
     )
-    candidates = dict(_list_candidates(found, torch, paddle))
-    if len(ours) != len(theirs) or not all(
-        pair in candidates for pair in zip(ours, theirs, strict=True)
-    ):
+    candidates, pairs = (
+        dict(_list_candidates(found, torch, paddle)),
+        [*zip(ours, theirs, strict=False)],
+    )
+    if len(ours) != len(theirs) or not all(pair in candidates for pair in pairs):
         return []
     spare = Match()
-    for pair in zip(ours, theirs, strict=True):
+    for pair in pairs:
         pair_tensors(spare, *pair, candidates[pair])
     return spare.pairs
 
@@ -433,7 +434,8 @@ def _exchange_look_alikes(
 ) -> None:
     """Exchange partners (row: column) within groups of look-alikes where names or values say so.
 
-    Norms are all ones, and no output tells them apart: against the order of the calls each name must say so.
+    The weights of norms are all ones: outputs can't tell two norms apart, gradients do. So they keep the
+    order of their calls, unless each name is like its partner's.
     """
     rows = {owner.path: row for row, owner in enumerate(ours)}
     partners = {ours[row].path: theirs[column].path for row, column in paired.items()}
@@ -443,22 +445,25 @@ def _exchange_look_alikes(
         present = tuple(range(len(groups[0])))
         worth = {order: _rate_order(order, groups, paired, fair) for order in permutations(present)}
         if not as_defined and all(max(map(len, ours[row].shapes)) == 1 for row in groups[0]):
-            worth = {order: value for order, value in worth.items()
-                     if order == present or _do_names_tell(order, groups, paired, ours, theirs)}  # fmt: skip
+            worth = {
+                order: value
+                for order, value in worth.items()
+                if order == present or _are_names_alike(order, groups, paired, ours, theirs)
+            }
         best = max(worth, key=lambda order: worth[order])
         if worth[best] > worth[present] + _EQUAL:
             for group in groups:
                 paired.update(zip(group, [paired[group[at]] for at in best], strict=True))
 
 
-def _do_names_tell(
+def _are_names_alike(
     order: Sequence[int],
     groups: Sequence[Sequence[int]],
     paired: Mapping[int, int],
     ours: Sequence[Owner],
     theirs: Sequence[Owner],
 ) -> bool:
-    """Tell whether each last name is much like that of its partner if the partners stand in this order."""
+    """Tell whether each name is much like its partner's, below what they share, in an order of partners."""
     names = [[last_part(owner.path) for owner in side] for side in (ours, theirs)]
     partners = [
         (row, paired[rows[at]]) for rows in groups for row, at in zip(rows, order, strict=True)

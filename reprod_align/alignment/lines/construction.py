@@ -184,8 +184,8 @@ def _tell_choice(
 ) -> Finding:
     """Return a finding with what the line decides that makes what differs: which layer, or how many."""
     decided = _count_layers(finding, pairing)
-    condition = find_decision(line) if line is not None and not decided else ""
-    decided = f"`{condition}` decides it" if condition else decided
+    if not decided and line is not None and (condition := find_decision(line)):
+        decided = f"`{condition}` decides it"
     if not decided:
         return finding
     if finding.settings and not finding.cause:
@@ -274,24 +274,17 @@ def _find_only_naming(
 
 
 def _find_factor(finding: Finding, runner: Runner, place: SourceLine | None) -> SourceLine | None:
-    """Return where a module around a layer is given the number of which the layer's setting is computed.
+    """Return where a layer's size comes from: `span`, handed in from outside, for `Embedding(2 * span + 1)`.
 
-    That is a number that the module keeps under one name on both sides, each with another value, and that
-    the line names: `Embedding(2 * span + 1)`. place: the line. None if it names none such.
+    place: the line that makes the layer. The number stands in it, and a module around the layer keeps it
+    under the same name on both sides, with two values. None without such a number.
     """
     pairing, theirs = runner.pairing, finding.paddle_name
     named = read_attributes(place) if place is not None and theirs in pairing.paddle.stock else []
-    known = {other: name for name, other in pairing.modules.items()}
     for around in ancestors(theirs) if named else ():
-        if around not in known:
-            continue
-        ours, held = (
-            pairing.torch.modules[known[around]].values,
-            pairing.paddle.modules[around].values,
-        )
-        differing = [name for name in named if None not in (ours.get(name), held.get(name))
-                     and type(ours[name]) is type(held[name]) and ours[name] != held[name]]  # fmt: skip
-        if differing:
+        ours = pairing.names.get(around)
+        differing = find_settings(pairing, ours, around) if ours is not None else []
+        if differing := [name for name in differing if name in named]:
             return find_argument(runner.port, pairing.paddle, around, differing)
     return None
 
@@ -325,7 +318,7 @@ def _find_choice(finding: Finding, runner: Runner) -> SourceLine | None:
     )
     if not_handed is not None:
         return not_handed
-    known = {other: name for name, other in pairing.modules.items()}
+    known = pairing.names
     path = theirs if theirs in info.modules else parent(theirs)
     if not ours and path in info.modules and path not in known:
         return _find_surplus(side, info, path, known)

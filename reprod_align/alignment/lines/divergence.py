@@ -564,7 +564,7 @@ class _Search:
             made = self._theirs[self._find_first_moved(maker)]
             aligned = all(other.ndim == value.ndim for other in theirs.inputs)
             if merged and aligned and not same_shape and not self._is_layout(made):
-                continue  # the mean of each row, kept along an axis that PyTorch's has elsewhere
+                continue  # (16, 1, 1) for (1, 16, 1): a mean is right, PyTorch keeps its axes otherwise
             if not self._is_layout(made):
                 return Difference("layout", self._find_counterpart(made) or ours, made, True)
             other = self._find_layout_counterpart(made)

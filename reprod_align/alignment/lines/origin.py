@@ -155,9 +155,7 @@ def _find_passing(
     if used.name == RETURN:  # a function that gives back what it was given lacks the call itself
         return named
     if found.ours is not None and found.ours.whole is not None and not renamings:
-        return (
-            place  # a step of a function that the port writes out: it lacks where its result is due
-        )
+        return place  # the port writes the function out: the step is due where its result is taken
     if named is None and not inside and used.callers and is_parameter(place, held):
         return find_single_renaming(used.callers[0], place, held) or used.callers[0]
     return named
@@ -166,10 +164,10 @@ def _find_passing(
 def _find_handed_in(
     found: Difference, used: Operation, made: Operation, modules: Mapping[str, str]
 ) -> SourceLine | None:
-    """Return the statement of the code around a module that hands it the value which lacks a call.
+    """Return the statement at which a module is handed a value that a call should have changed before.
 
-    That is the code that makes the value and calls the module, where PyTorch too makes the call outside of
-    the module's counterpart. None where it may lack inside.
+    It stands in the function that makes the value and calls the module. None where PyTorch makes the call
+    inside the module's counterpart.
     """
     ours = "" if found.ours is None else found.ours.module
     known = [modules[one] for one in ancestors(used.module) if one and one in modules]

@@ -233,7 +233,7 @@ def _add_fault(
         elif lines.is_open:  # no edit has proven it
             why = _rank_causes(guess, replace(lines, words=""), None)
             findings.replace(finding, replace(finding, cause=why))
-        elif not near[0] and (found := finder.find_resized(first)) is not None:
+        elif not told and (found := finder.find_resized(first)) is not None:
             _show_resized(findings, finding, found)
 
 

@@ -129,10 +129,10 @@ def _is_handed_on(run: PinnedRun, calls: CallPair, at: str) -> bool:
 
 
 def find_resized_input(fault: Fault, run: PinnedRun) -> Fault | None:
-    """Return a fault of a module's own code as it shows first: where it hands on a tensor of another size.
+    """Return a fault as it shows first: where a module's own code hands on a tensor of another size.
 
-    Nothing compares what follows, up to what has one size on both sides again: an image that is not pooled
-    and averaged at the end. None where all that it hands on before has the size of PyTorch's.
+    Nothing after it can be compared until the sizes meet again: an image that was not pooled, averaged at
+    the end. None where every tensor that the code hands on before has the size of PyTorch's.
     """
     if not fault.own_code or fault.stage != "forward" or fault.kind != "number":
         return None
@@ -146,13 +146,9 @@ def find_resized_input(fault: Fault, run: PinnedRun) -> Fault | None:
         sides = calls.ours.inputs, call.inputs
         ours, theirs = ([leaf for leaf in side.values() if leaf.differentiable] for side in sides)
         shapes = [leaf.array.shape for leaf in (*ours, *theirs)]
-        alone = len(ours) == len(theirs) == 1
-        # rows may be dealt out otherwise, as to experts: of what stands in one example, each has as much
-        if (
-            alone
-            and shapes[0][:1] == shapes[1][:1]
-            and math.prod(shapes[0]) != math.prod(shapes[1])
-        ):
+        if len(ours) != 1 or len(theirs) != 1 or shapes[0][:1] != shapes[1][:1]:
+            continue  # each side may deal out the rows of a batch in its own way, as to experts
+        if math.prod(shapes[0]) != math.prod(shapes[1]):
             words = f"shape {shapes[0]} in {REFERENCE}, {shapes[1]} in {PORT}"
             where = f"the value it hands to {call.path}: {words}"
             return replace(fault, gap=_NO_SHAPE_FITS, where=where, tick=call.began, calls=calls,

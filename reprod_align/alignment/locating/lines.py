@@ -96,9 +96,6 @@ class LineFinder:
         self._runner, self._training, self._run = runner, training, run
         self._experiment = experiment
         faults = list(faults)
-        sizes = ((fault, find_resized_input(fault, run)) for fault in faults)
-        self._resized = {id(fault): one for fault, one in sizes if one is not None}
-        faults += self._resized.values()
         self._scopes = {id(fault): _find_scope(fault, run) for fault in faults}
         self._shown = [fault.calls for fault in faults]
 
@@ -107,7 +104,7 @@ class LineFinder:
 
         The line is then where the module is made, as it is where a setting of the module differs.
         """
-        lines = self._find(fault)
+        lines = self._find(fault, self._scopes[id(fault)])
         if fault.stage == "forward" and not (lines.words or lines.is_proven):
             told = self._experiment.find_other_table(fault.place[1])
             if told is not None and told[0][1] is not None:
@@ -118,14 +115,15 @@ class LineFinder:
         return replace(lines, words=". ".join(filter(None, [lines.words, decided])))
 
     def find_resized(self, fault: Fault) -> tuple[Fault, Lines] | None:
-        """Return a fault as it shows first, where a tensor of another size is handed on, with its lines.
+        """Return a fault as it shows first, where a tensor of another size is handed on, and its lines.
 
-        None where there is no such tensor, or its lines tell nothing: both sides may divide a batch
-        otherwise, as among experts.
+        None where no such tensor is handed on, or the calls do not say why.
         """
-        resized = self._resized.get(id(fault))
-        lines = self._find(resized) if resized is not None else Lines()
-        return (resized, lines) if resized is not None and lines.words else None
+        resized = find_resized_input(fault, self._run)
+        if resized is None:
+            return None
+        lines = self._find(resized, _find_scope(resized, self._run))
+        return (resized, lines) if lines.words else None
 
     def find_unpacking(self, fault: Fault, name: str) -> Lines | None:
         """Return the lines that unpack what a call returns, if the port's gives `name` another part there.
@@ -163,9 +161,9 @@ class LineFinder:
             if one.outputs and all(map(given.knows, one.outputs))
         )
 
-    def _find(self, fault: Fault) -> Lines:
-        scope, place = self._scopes[id(fault)], fault.place
-        pairing = self._runner.pairing
+    def _find(self, fault: Fault, scope: CallPair | None) -> Lines:
+        """scope: the calls in whose code the fault is."""
+        place, pairing = fault.place, self._runner.pairing
         stock = place[1] in self._run.counterparts.stock
         kinds = place[1] in pairing.paddle.modules and pairing.paddle.modules[place[1]].kind
         if scope is None or (kinds and pairing.settings_differ(*place)):

@@ -282,12 +282,12 @@ def find_consumer(operations: Sequence[Operation], key: CallKey, which: str) -> 
 def switched(modules: Mapping[str, Any], switch: Switch | None) -> Iterator[None]:
     """Put another value in force in the block. modules: the model's, by path."""
     module = None if switch is None else modules.get(switch.path)
-    held = {} if module is None else vars(module)
-    names = (
-        () if switch is None else (switch.name, f"_{switch.name}")
-    )  # a layer's setting may be hidden
+    if switch is None or module is None:
+        yield
+        return
+    held, names = vars(module), (switch.name, f"_{switch.name}")  # a setting may be hidden
     name = next((one for one in names if one in held), None)
-    if switch is None or name is None:
+    if name is None:
         yield
         return
     before = held[name]

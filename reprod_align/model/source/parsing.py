@@ -67,12 +67,20 @@ def find_assignments(tree: ast.AST, name: str) -> list[Any]:
 def read_assigned(statement: Any, name: str) -> Any:
     """Return the value that an assignment gives a name: one part of it for `a, b = 1, 2`."""
     for target in getattr(statement, "targets", ()):
-        parts, values = getattr(target, "elts", ()), getattr(statement.value, "elts", ())
-        starred = any(isinstance(one, ast.Starred) for one in (*parts, *values))
-        for part, value in zip(parts, values, strict=False) if not starred else ():
+        for part, value in pair_elements(target, statement.value):
             if ast.unparse(part) == name:
                 return value
     return statement.value
+
+
+def pair_elements(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield what is assigned to what: `a, b = f(), g()` assigns two."""
+    parts, values = getattr(target, "elts", ()), getattr(value, "elts", ())
+    starred = any(isinstance(one, ast.Starred) for one in (*parts, *values))
+    if parts and len(parts) == len(values) and not starred:
+        yield from zip(parts, values, strict=True)
+    else:
+        yield target, value
 
 
 @lru_cache(maxsize=64)

@@ -103,6 +103,20 @@ def test_a_port_that_is_edited_and_loaded_again_is_shown_as_it_stands(tmp_path: 
     assert finding is not None and "axis=1" in finding.paddle_code
 
 
+def test_lines_that_never_ran_are_those_of_the_edited_port(tmp_path: Path) -> None:
+    never = "        if x.shape[-1] > 100:\n            x = x * 2\n            x = x + 1\n"
+    head = "    def forward(self, x"
+    text = PORT.read_text()
+    place = text.index("\n", text.index(head, text.index("class Attention"))) + 1
+    x, port = (np.random.default_rng(0).normal(size=(2, 5, 8)),), tmp_path / "port.py"
+    for before in ("", "# one line more\n"):
+        port.write_text(before + text[:place] + never + text[place:])
+        report = reprod_align.align(torch_attention.Attention(), load(port).Attention(), x)
+        line = (before + text[:place]).count("\n") + 2
+        said = [one.what for one in report.not_judged if one.what.startswith("Paddle: ")]
+        assert [one for one in said if one.endswith(f"port.py:{line}-{line + 1}")], said
+
+
 def test_a_report_shows_both_lines(tmp_path: Path) -> None:
     port, _ = plant(PORT, "F.softmax(scores, axis=-1)", "F.softmax(scores, axis=1)", tmp_path)
     finding = find_first(port)

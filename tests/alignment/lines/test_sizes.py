@@ -3,9 +3,12 @@
 from pathlib import Path
 
 import reprod_align
+from reprod_align.alignment.locating.experiment import Experiment
+from reprod_align.alignment.locating.lines import LineFinder, Lines
 from tests.alignment.lines.test_lines import load, plant
 
 import numpy as np
+import pytest
 import torch
 
 PORT = """from paddle import nn
@@ -152,3 +155,47 @@ def test_what_a_module_is_handed_is_blamed_on_the_code_that_makes_it(tmp_path: P
     assert finding.paddle_name == "encode", finding
     _, _, line = str(finding.paddle_line).rpartition(":")
     assert abs(int(line) - changed) <= 1, f"{finding} {finding.paddle_code}"
+
+
+DEALT = """from paddle import nn
+
+
+class Model(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.expert, self.head = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 3)
+
+    def forward(self, x):
+        x = self.stem(x)
+        kept = (x[:, :1] > 0).astype(x.dtype)
+        mixed = self.expert(x) * kept
+        return self.head(mixed * 2)
+"""
+
+
+class Dealt(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.expert = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+        self.head = torch.nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.stem(x)
+        kept = torch.nonzero(x[:, 0] > 0)[:, 0]
+        mixed = torch.zeros_like(x).index_add_(0, kept, self.expert(x[kept]))
+        return self.head(mixed * 2)
+
+
+def test_rows_that_each_side_deals_out_in_its_own_way_are_no_evidence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    file, rows = tmp_path / "faithful.py", np.random.default_rng(0).normal(size=(7, 4))
+    file.write_text(DEALT)
+    assert reprod_align.align(Dealt(), load(file).Model(), (rows,)).passed
+    port, _ = plant(file, "mixed * 2", "mixed * 3", tmp_path)
+    # neither a line nor an edit tells
+    monkeypatch.setattr(LineFinder, "find", lambda self, fault: Lines())
+    monkeypatch.setattr(Experiment, "explain", lambda self, *given: None)
+    finding = reprod_align.align(Dealt(), load(port).Model(), (rows,)).findings[0]
+    assert "shape" not in finding.evidence and "hands to head" in finding.evidence
