@@ -13,6 +13,7 @@ from reprod_align.backends import note_arguments, note_construction
 from reprod_align.backends.paddle import private
 from reprod_align.backends.paddle.calls import float32_requests as float32_requests
 from reprod_align.backends.paddle.calls import intercept_calls as intercept_calls
+from reprod_align.backends.paddle.kernels import exact_kernels
 from reprod_align.backends.paddle.private import STATISTICS, is_initialized
 from reprod_align.backends.paddle.private import contents as contents
 from reprod_align.backends.paddle.private import is_persistent as is_persistent
@@ -378,7 +379,8 @@ def change_precision(
             _set_grad(tensor, None)
             if id(tensor) not in resting:
                 hold(tensor, convert(tensor, dtype))
-        yield {id(tensor): data for tensor, data, _ in kept}
+        with exact_kernels():
+            yield {id(tensor): data for tensor, data, _ in kept}
     finally:
         paddle.set_default_dtype(default)
         for tensor, data, grad in kept:

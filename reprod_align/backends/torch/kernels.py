@@ -1,8 +1,8 @@
 """PyTorch's own kernels, held against themselves: int32 indices against int64, float32 against float64.
 
 A kernel may be wrong in one type and right in the other: `gather` with an expanded int32 index gives
-other rows than with the same index in int64 (torch 2.13.0 on CPUs). Paddle has no twin of this: what
-Paddle's kernels compute is what the port's users get.
+other rows than with the same index in int64 (torch 2.13.0 on CPUs). What Paddle's kernels compute is
+what the port's users get: `backends.paddle.kernels` takes float32's rounding out of interpolation alone.
 """
 
 from collections.abc import Callable, Iterator
