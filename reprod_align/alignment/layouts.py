@@ -21,7 +21,7 @@ from reprod_align.alignment.pairing import Pairing, make_pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.text import ancestors, shorten
-from reprod_align.match import Evidence, Relayout, TensorPair, find_alternatives
+from reprod_align.match import Evidence, Match, Relayout, TensorPair, find_alternatives, take_spare
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.source import Wanted
 
@@ -248,19 +248,31 @@ def try_alternatives(
     """Where tensors could be paired or laid out in other ways, keep the way that makes outputs agree.
 
     A port that computes in float32 inside, or has a small fault elsewhere, still differs then, but
-    far less than with a wrong pairing.
+    far less than with a wrong pairing. Parameters that only each other fit are paired unless that
+    brings the outputs further apart: a fault elsewhere says nothing against it.
     """
-    found = runner.pairing.match
-    distance = _measure_outputs(runner) if found.is_doubtful else 0.0
-    if distance <= RELATIVE_TOLERANCE:
+    if not runner.pairing.match.is_doubtful:
         return runner
-    runner, turned = settle_layouts(runner)
-    runner, dealt = settle_groups(runner)
-    if turned := [*turned, *dealt]:
-        named = shorten(turned, _NAMED)
-        findings.remark(f"laid out by comparing outputs, since the shapes do not tell: {named}")
-        distance = _measure_outputs(runner)
+    distance = _measure_outputs(runner)
+    if distance > RELATIVE_TOLERANCE:
+        runner, turned = settle_layouts(runner)
+        runner, dealt = settle_groups(runner)
+        if turned := [*turned, *dealt]:
+            named = shorten(turned, _NAMED)
+            findings.remark(f"laid out by comparing outputs, since the shapes do not tell: {named}")
+            distance = _measure_outputs(runner)
+    if runner.pairing.match.spare:
+        match, words = take_spare(runner.pairing.match)
+        tried, left = _try_match(runner, match, torch, paddle)
+        if left <= max(distance, RELATIVE_TOLERANCE):
+            findings.remark(_PAIRED.format(words))
+            runner, distance = tried, left
+        else:
+            runner.load_port()
     return _try_pairings(runner, torch, paddle, findings, distance)
+
+
+_PAIRED = "paired by comparing outputs, since the names are ambiguous: {}"
 
 
 def _try_pairings(
@@ -272,14 +284,23 @@ def _try_pairings(
     enough = (
         max(RELATIVE_TOLERANCE, CLEARLY * distance) if np.isfinite(distance) else RELATIVE_TOLERANCE
     )
-    for words, other in islice(find_alternatives(runner.pairing.match), _TRIES):
-        tried = replace(runner, pairing=make_pairing(other, torch, paddle))
-        tried.load_port()
-        if _measure_outputs(tried) <= enough:
-            findings.remark(f"paired by comparing outputs, since the names are ambiguous: {words}")
+    match = replace(runner.pairing.match, spare=[])
+    for words, other in islice(find_alternatives(match), _TRIES):
+        tried, left = _try_match(runner, other, torch, paddle)
+        if left <= enough:
+            findings.remark(_PAIRED.format(words))
             return tried
     runner.load_port()
     return runner
+
+
+def _try_match(
+    runner: Runner, match: Match, torch: Evidence, paddle: Evidence
+) -> tuple[Runner, float]:
+    """Return the runner with this match, and how far its outputs are apart."""
+    tried = replace(runner, pairing=make_pairing(match, torch, paddle))
+    tried.load_port()
+    return tried, _measure_outputs(tried)
 
 
 def _measure_outputs(runner: Runner) -> float:

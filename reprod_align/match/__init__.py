@@ -49,6 +49,7 @@ __all__ = [
     "join_activation",
     "keep_common_places",
     "match_models",
+    "take_spare",
     "name_role",
     "pair_by_value",
     "pair_modules",
@@ -96,7 +97,7 @@ def note_doubts(
 def find_alternatives(found: Match) -> Iterator[tuple[str, Match]]:
     """Yield the other matches that could be meant, each with what it does in words."""
     if found.spare:
-        found, named = _take_spare(found)
+        found, named = take_spare(found)
         yield named, found
     for change in _combine(found.layouts):
         pairs = [change.get(pair, pair) for pair in found.pairs]
@@ -115,7 +116,7 @@ def find_alternatives(found: Match) -> Iterator[tuple[str, Match]]:
             yield named, other
 
 
-def _take_spare(found: Match) -> tuple[Match, str]:
+def take_spare(found: Match) -> tuple[Match, str]:
     """Return the match with the pairs of what was left over, and these in words."""
     named = ", ".join(f"{pair.torch[0]} with {pair.paddle[0]}" for pair in found.spare)
     owners = {parent(pair.torch[0]): parent(pair.paddle[0]) for pair in found.spare}

@@ -586,11 +586,71 @@ class _CrossedPort(pnn.Layer):
         return x
 
 
-def test_what_is_left_over_is_paired_if_the_outputs_then_agree(monkeypatch) -> None:
+def test_what_is_left_over_is_paired_whether_or_not_the_port_has_a_fault_elsewhere(
+    monkeypatch,
+) -> None:
     rows = (np.random.default_rng(0).standard_normal((3, 4)),)
     report = align(_Crossed(), _CrossedPort(), rows)
     assert report.passed
     assert any("cross_w with cross_weight, cross_b with cross_bias" in it for it in report.remarks)
-    monkeypatch.setattr(_CrossedPort, "forward", lambda self, x: x * self.cross_weight.sum())
+    own = _CrossedPort.forward
+    monkeypatch.setattr(_CrossedPort, "forward", lambda self, x: own(self, x) * 1.01)
     wrong = align(_Crossed(), _CrossedPort(), rows)
-    assert not wrong.passed and wrong.findings[0].kind == "parameter-unpaired"
+    assert wrong.findings and not wrong.unpaired  # a fault elsewhere leaves them paired
+
+
+class _Scale(tnn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.affine_weight = tnn.Parameter(torch.ones(4))
+        self.affine_bias = tnn.Parameter(torch.zeros(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.affine_weight + self.affine_bias
+
+
+class _Scaled(tnn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.revin, self.fc = _Scale(), tnn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(self.revin(x))
+
+
+class _ScalePort(pnn.Layer):
+    """Is never called as a layer; its numbers are for another sum, or for the same in another order."""
+
+    def __init__(self, adds: bool) -> None:
+        super().__init__()
+        constant = pnn.initializer.Constant(0.0 if adds else 1.0)
+        self.gamma = self.create_parameter([4], default_initializer=constant)
+        self.beta = self.create_parameter([4], is_bias=True)
+        self.adds = adds
+
+    def rescale(self, x: paddle.Tensor) -> paddle.Tensor:
+        return (x + self.gamma if self.adds else x * self.gamma) + self.beta
+
+
+class _ScaledPort(pnn.Layer):
+    def __init__(self, adds: bool) -> None:
+        super().__init__()
+        self.scaler, self.fc = _ScalePort(adds), pnn.Linear(4, 3)
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        return self.fc(self.scaler.rescale(x))
+
+
+def test_what_is_left_over_is_paired_where_outputs_agree_already() -> None:
+    """Ones here and ones there: the outputs tell nothing, the gradients and the training do."""
+    rows = (np.random.default_rng(0).standard_normal((3, 4)),)
+    report = align(_Scaled(), _ScaledPort(adds=False), rows)
+    assert report.passed and any(
+        "revin.affine_weight with scaler.gamma" in it for it in report.remarks
+    )
+
+
+def test_what_is_left_over_stays_so_where_it_brings_the_outputs_apart() -> None:
+    rows = (np.random.default_rng(0).standard_normal((3, 4)),)
+    report = align(_Scaled(), _ScaledPort(adds=True), rows)
+    assert not report.passed and report.findings[0].kind == "parameter-unpaired"

@@ -469,11 +469,14 @@ class _Search:
         return value, taker
 
     def _lay_back(self, values: list[Array]) -> list[Array]:
-        """Return the value that is due as the reference has it before it is laid out."""
+        """Return the value that is due as the reference has it before it is laid out.
+
+        Only what was made before counts: a product with ones gives what it takes.
+        """
         made = self._find_maker_of_ours(values)
         while made is not None and made.child is None and self._is_layout(made) and made.inputs:
             values = [made.inputs[0]]
-            made = self._find_maker_of_ours(values)
+            made = self._find_maker_of_ours(values, self._ours[: self._ours.index(made)])
         return values
 
     def _find_counterpart(self, theirs: Operation) -> Operation | None:
@@ -589,10 +592,12 @@ class _Search:
                     return ours
         return None
 
-    def _find_maker_of_ours(self, values: Sequence[Array]) -> Operation | None:
-        """Return the reference's first call that gave one of these values."""
+    def _find_maker_of_ours(
+        self, values: Sequence[Array], among: Sequence[Operation] | None = None
+    ) -> Operation | None:
+        """Return the reference's first call, of all or of those given, that gave one of these values."""
         wanted = KnownValues(values, self._relative)
-        for ours in self._ours:
+        for ours in self._ours if among is None else among:
             if any(wanted.find_equal(made) for made in ours.outputs):
                 return ours
         return None
