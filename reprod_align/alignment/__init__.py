@@ -11,9 +11,11 @@ import linecache
 import warnings
 from collections.abc import Container, Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from typing import Any
 
 from reprod_align.alignment.batches.derive import Batch, derive_batches
+from reprod_align.alignment.by_gradients import find_exchanged, may_be_exchanged
 from reprod_align.alignment.comparing import LAYER_ROUNDING, WHOLE_ROUNDING, compare_outputs
 from reprod_align.alignment.findings import OUTPUTS_IN_EVAL, Findings
 from reprod_align.alignment.judge import judge, report_failure
@@ -88,7 +90,8 @@ def compare_pair(pair: PairSpec) -> Report:
         stack.enter_context(limit_memory(pair.memory))
         note_idle = stack.enter_context(watch_lines(pair.reference, pair.port))
         lent = stack.enter_context(lent_tables(pair.reference, pair.port))
-        report = judge_beyond_kernels(pair, judge_in_float64(pair))
+        pair, report = _judge_as_gradients_pair(pair, judge_in_float64(pair))
+        report = judge_beyond_kernels(pair, report)
         report.remarks += [describe_tables(lent)] if lent else []
         note_idle(report)
     note_rounded(report)
@@ -106,6 +109,20 @@ def judge_in_float64(pair: PairSpec) -> Report:
     if report.verdict != "faithful" and pair.asked_float32:
         report = _without_float32(pair, report)
     return _try_float32(pair, report) if report.port_raised else report
+
+
+def _judge_as_gradients_pair(pair: PairSpec, report: Report) -> tuple[PairSpec, Report]:
+    """Judge a pair once more whose gradients alone differ, if they say that weights were exchanged."""
+    found = find_exchanged(pair) if may_be_exchanged(report) else {}
+    if not found:
+        return pair, report
+    otherwise = replace(pair, name_map={**found, **(pair.name_map or {})})
+    again = judge_in_float64(otherwise)
+    if may_be_exchanged(again):
+        return pair, report
+    named = shorten([f"{name} with {other}" for name, other in found.items()], _NAMED)
+    again.remarks.append(f"paired by comparing gradients, since the values are equal: {named}")
+    return otherwise, again
 
 
 def judge_beyond_kernels(pair: PairSpec, report: Report) -> Report:

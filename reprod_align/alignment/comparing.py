@@ -282,7 +282,7 @@ def compare_gradients(pairing: Pairing, done: Pass, port: Trace) -> list[Paramet
         floor = least + NOISE * max(noise.get(name, 0.0) for name in pair.torch)
         for other in pair.paddle:
             if pairing.may_train(pair, other):
-                find = partial(_find_gradient, pairing, pair, other)
+                find = partial(find_gradient, pairing, pair, other)
                 expected, actual = find(done.reference), pairing.paddle.find(port.gradients, other)
                 actual = np.zeros(expected.shape) if actual is None else actual
                 apart = Judge(done.noise, find).compare(expected, actual, floor, with_mean=True)
@@ -329,14 +329,14 @@ def is_float32_gradient(
     """
     _, other, found = apart
     pair = next(pair for pair in pairing.distinct if other in pair.paddle)
-    find = partial(_find_gradient, pairing, pair, other)
+    find = partial(find_gradient, pairing, pair, other)
     expected, actual = find(done.reference), pairing.paddle.find(port.gradients, other)
     if actual is None:
         return False
     return Judge(done.noise, find).is_rounding(found, expected, actual, limit, whole)
 
 
-def _find_gradient(pairing: Pairing, pair: TensorPair, other: str, run: Trace) -> Array:
+def find_gradient(pairing: Pairing, pair: TensorPair, other: str, run: Trace) -> Array:
     """Return the gradient of Paddle's parameter `other` in a run of the reference; zeros if none came."""
     known: dict[str, Array] = {}
     for name in pair.torch:

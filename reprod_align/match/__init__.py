@@ -48,11 +48,12 @@ __all__ = [
     "is_same_activation",
     "join_activation",
     "keep_common_places",
+    "map_name",
     "match_models",
-    "take_spare",
     "name_role",
     "pair_by_value",
     "pair_modules",
+    "take_spare",
 ]
 
 _SAME = 1e-6  # relative: a weight may have gone through float32 on its way
