@@ -12,7 +12,13 @@ from contextlib import suppress
 from dataclasses import replace
 from operator import is_
 
-from reprod_align.alignment.batches.derive import FEW, ONE_EXAMPLE, Batch, derive_batches
+from reprod_align.alignment.batches.derive import (
+    FEW,
+    ONE_EXAMPLE,
+    Batch,
+    derive_batches,
+    sort_as_given,
+)
 from reprod_align.alignment.comparing import (
     WHOLE_ROUNDING,
     Pass,
@@ -56,6 +62,11 @@ class Trials:
         self._made: dict[str, tuple[Inputs, ...]] = {}
         """side -> what it was called with since it has forgotten every other call"""
         self.refused: list[str] = []
+
+    @property
+    def inputs(self) -> Inputs:
+        """The batch as given."""
+        return self._given.inputs
 
     def accepts(self, batch: Batch) -> bool:
         """Run the reference on a batch; tell whether it gives numbers that can be compared."""
@@ -217,8 +228,10 @@ def _judge(
     try:
         done = trials.compare(batch)
     except ModelFailure as error:
-        return _judge_parts(trials, batch, given, findings) or _judge_failure(
-            trials, batch, error, findings
+        return (
+            _judge_parts(trials, batch, given, findings)
+            or _judge_in_order(trials, batch, given, findings)
+            or _judge_failure(trials, batch, error, findings)
         )
     gaps = [found for _, found in done.outputs]
     apart = max((found.exceed * RELATIVE_TOLERANCE for found in gaps), default=math.inf)
@@ -252,6 +265,20 @@ def _judge_parts(
     if not found and len(findings.report.remarks) == remarks:
         return None
     return max(apart for apart, _ in done), found
+
+
+def _judge_in_order(
+    trials: Trials, batch: Batch, given: Pass, findings: Findings
+) -> tuple[float, list[Shown]] | None:
+    """Judge a batch on which the port raises in the order that the given batch has; None if it has it."""
+    found = sort_as_given(batch, trials.inputs)
+    if found is None or not trials.accepts(found[0]):
+        return None
+    apart, shown = _judge(trials, found[0], given, findings)
+    if not shown:
+        named = " and ".join(found[1])
+        findings.remark(f"the {PORT} model raises unless {named} ascends, as in the given batch")
+    return apart, shown
 
 
 def _judge_failure(

@@ -345,3 +345,55 @@ def test_calls_that_come_first_are_made_on_both_sides() -> None:
         counted.clear()
         assert trials.accepts(again) and trials.compare(again).outputs_ok
         assert counted == [1, 2, 4, 1, 2, 4]
+
+
+class TorchSegments(torch.nn.Module):
+    """Sums rows by the graph that they belong to, (N, 4) and (N,) -> (3, 4)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix = torch.nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor, graph: torch.Tensor) -> torch.Tensor:
+        mixed = torch.tanh(self.mix(x))
+        return torch.zeros(3, 4, dtype=x.dtype).index_add(0, graph, mixed)
+
+
+class PaddleSegments(paddle.nn.Layer):
+    """Raises unless the graphs ascend, as `paddle.geometric.segment_mean` does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix = paddle.nn.Linear(4, 4)
+
+    def forward(self, x: paddle.Tensor, graph: paddle.Tensor) -> paddle.Tensor:
+        if bool((paddle.diff(graph) < 0).any()):
+            raise ValueError("the segment ids should be sorted")
+        mixed = paddle.tanh(self.mix(x))
+        return paddle.zeros([3, 4], x.dtype).index_add(graph, 0, mixed)
+
+
+def _make_segments(graph: list[int]) -> dict[str, np.ndarray]:
+    rows = np.random.default_rng(0).standard_normal((len(graph), 4))
+    return {"x": rows, "graph": np.array(graph)}
+
+
+def test_ids_that_ascend_as_given_are_kept_so_where_the_port_asks_for_it() -> None:
+    report = align(TorchSegments(), PaddleSegments(), _make_segments([0, 1, 1, 2, 2]))
+    assert report.verdict == "faithful", report.findings
+    assert sum("raises unless graph ascends" in one for one in report.remarks) == 1
+
+
+def test_a_port_that_raises_whatever_the_order_is_still_at_fault(monkeypatch) -> None:
+    own = PaddleSegments.forward
+
+    def forward(self: PaddleSegments, x: paddle.Tensor, graph: paddle.Tensor) -> paddle.Tensor:
+        if float(x.sum()) != total:
+            raise ValueError("only the batch as given")
+        return own(self, x, graph)
+
+    given = _make_segments([0, 1, 1, 2, 2])
+    total = float(paddle.to_tensor(given["x"]).sum())
+    monkeypatch.setattr(PaddleSegments, "forward", forward)
+    report = align(TorchSegments(), PaddleSegments(), given)
+    assert {one.kind for one in report.findings} == {"port-raises"}

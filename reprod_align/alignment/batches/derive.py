@@ -361,3 +361,31 @@ def _change_surroundings(batch: Batch) -> Batch:
     inputs = Given(made, frozenset(), isinstance(batch.inputs, Mapping)).pack()
     other = replace(batch, words=f"with {words}", inputs=inputs, other_dtype=True)
     return replace(other, words=f"{other.words} under no_grad", graded=False, parts=(other, bare))
+
+
+def sort_as_given(batch: Batch, inputs: Inputs) -> tuple[Batch, list[str]] | None:
+    """Return the batch with the whole numbers ascending that ascend in the inputs as given, and their names.
+
+    So do the graphs of nodes, or the segments of rows: an order that a port may ask for. None if the batch
+    has it.
+    """
+    named = [name for name, array in name_inputs(inputs).items()
+             if _ascends(array) and array[0] < array[-1]]  # fmt: skip
+    sets = [name_inputs(one) for one in (*batch.before, batch.inputs)]
+    unsorted = [name for name in named if not all(_ascends(one[name]) for one in sets)]
+    if not unsorted:
+        return None
+    made = [
+        Given(
+            {name: np.sort(array) if name in unsorted else array for name, array in one.items()},
+            frozenset(),
+            isinstance(inputs, Mapping),
+        ).pack()
+        for one in sets
+    ]
+    return replace(batch, inputs=made[-1], before=tuple(made[:-1]), parts=()), unsorted
+
+
+def _ascends(array: Array) -> bool:
+    whole = array.ndim == 1 and array.dtype.kind in "iu" and array.size > 0
+    return whole and bool((array[1:] >= array[:-1]).all())
