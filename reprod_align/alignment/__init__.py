@@ -112,17 +112,15 @@ def judge_in_float64(pair: PairSpec) -> Report:
 
 
 def _judge_as_gradients_pair(pair: PairSpec, report: Report) -> tuple[PairSpec, Report]:
-    """Judge a pair once more whose gradients alone differ, if they say that weights were exchanged."""
+    """Judge a pair once more if its gradients say that weights of equal values were exchanged."""
     found = find_exchanged(pair) if may_be_exchanged(report) else {}
     if not found:
         return pair, report
-    otherwise = replace(pair, name_map={**found, **(pair.name_map or {})})
-    again = judge_in_float64(otherwise)
-    if may_be_exchanged(again):
-        return pair, report
+    pair = replace(pair, name_map={**found, **(pair.name_map or {})})
+    report = judge_in_float64(pair)
     named = shorten([f"{name} with {other}" for name, other in found.items()], _NAMED)
-    again.remarks.append(f"paired by comparing gradients, since the values are equal: {named}")
-    return otherwise, again
+    report.remarks.append(f"paired by comparing gradients, since the values are equal: {named}")
+    return pair, report
 
 
 def judge_beyond_kernels(pair: PairSpec, report: Report) -> Report:

@@ -270,7 +270,7 @@ def _judge_parts(
 def _judge_in_order(
     trials: Trials, batch: Batch, given: Pass, findings: Findings
 ) -> tuple[float, list[Shown]] | None:
-    """Judge a batch on which the port raises in the order that the given batch has; None if it has it."""
+    """Put a batch on which the port raises in the order of the given one, and judge it; None if it is."""
     found = sort_as_given(batch, trials.inputs)
     if found is None or not trials.accepts(found[0]):
         return None

@@ -1,19 +1,20 @@
-"""Which of several tensors of equal values is meant: no output can tell norms of ones apart, gradients do.
+"""Pairs weights of equal values by their gradients: outputs can't tell two norms of ones apart.
 
-Where the outputs agree and gradients do not, each weight is sought by its gradient among the port's of
-equal values. Pairs that were exchanged explain all such gradients, a fault of the port's does not.
+Where the outputs agree and gradients differ, each such weight is sought among the port's by its gradient.
+If pairs were exchanged, every one is found; if the port has a fault, its gradient is nowhere.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from hashlib import blake2b
 
 from reprod_align.alignment.comparing import find_gradient
-from reprod_align.alignment.findings import Findings
+from reprod_align.alignment.findings import OUTPUTS_IN_EVAL, Findings
 from reprod_align.alignment.noise import WHOLE_ROUNDING
 from reprod_align.alignment.pair_models import pair_models
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.blocks import Array, magnitude
-from reprod_align.base.text import parent, similarity
+from reprod_align.base.text import is_within, parent, similarity
 from reprod_align.match import map_name
 from reprod_align.model.side import ModelFailure
 from reprod_align.pair import PairSpec
@@ -29,17 +30,15 @@ _ZERO = 1e-12
 
 def may_be_exchanged(report: Report) -> bool:
     """Tell whether gradients differ although the outputs agree, float32's rounding aside."""
-    outputs = [one for one in report.checks if one.stage == "forward" and "mode" in one.what]
-    agree = bool(outputs) and all(one.relative <= WHOLE_ROUNDING for one in outputs)
-    return agree and any(
-        one.stage == "backward" and one.relative > WHOLE_ROUNDING for one in report.checks
-    )
+    small = {one.what for one in report.checks if one.relative <= WHOLE_ROUNDING}
+    gradients = {one.what for one in report.checks if one.stage == "backward"}
+    return OUTPUTS_IN_EVAL in small and not gradients <= small
 
 
 def find_exchanged(pair: PairSpec) -> Mapping[str, str]:
-    """Return the names by which gradients pair weights of equal values, none if they pair none otherwise.
+    """Return new partners for weights of equal values, such that all gradients agree; {} if there are none.
 
-    PyTorch's name -> Paddle's, of modules where all their weights go together, of weights else.
+    PyTorch's name -> Paddle's: of a module where all that it holds goes together, else of a weight.
     """
     try:
         with pair.reference.working("float64"), pair.port.working("float64", at_rest=True):
@@ -51,13 +50,13 @@ def find_exchanged(pair: PairSpec) -> Mapping[str, str]:
     except ModelFailure:
         return {}
     known = pair.name_map or {}
-    if any(map_name(name, known) for name in named):
+    if any(map_name(name, known) is not None for name in named):
         return {}  # the user has said what they stand for
     return _name_modules(runner, named)
 
 
 def _pair_by_gradients(runner: Runner) -> list[tuple[str, str]]:
-    """Return pairs of names for all weights whose gradients differ; none unless each is found once."""
+    """Return new pairs of names for all weights whose gradients differ; [] if one finds no single partner."""
     paddle, weights = runner.pairing.paddle, runner.weights
     ours, theirs = runner.expected, runner.run_port(False, "outputs").gradients
     differing = defaultdict[object, list[tuple[str, str]]](list)
@@ -70,7 +69,10 @@ def _pair_by_gradients(runner: Runner) -> list[tuple[str, str]]:
                 far = np.inf if actual is None else magnitude(due - actual)
                 if not far <= max(_ALIKE * magnitude(due), least):
                     name = one.torch[0]
-                    differing[due.shape, weights[name].tobytes()].append((name, other))
+                    values = blake2b(
+                        np.ascontiguousarray(weights[name]).data, digest_size=16
+                    ).digest()
+                    differing[due.shape, values].append((name, other))
     made = []
     for pairs in differing.values():
         if len(pairs) == 1:
@@ -98,18 +100,12 @@ def _are_alike(expected: Array | None, actual: Array | None) -> bool:
 
 
 def _name_modules(runner: Runner, named: Mapping[str, str]) -> Mapping[str, str]:
-    owners = defaultdict[str, set[str]](set)
+    """Return the pairs of names with a module's in place of its weights', where it holds no others."""
+    made = dict[str, str]()
     for name, other in named.items():
-        owners[parent(name)].add(parent(other))
-    whole = {
-        path: min(others)
-        for path, others in owners.items()
-        if len(others) == 1
-        and path
-        and all(
-            known in named or not tensor.is_parameter
-            for known, tensor in runner.pairing.torch.tensors.items()
-            if parent(known) == path
-        )
-    }
-    return whole | {name: other for name, other in named.items() if parent(name) not in whole}
+        ours, theirs = parent(name), parent(other)
+        held = [one for one, tensor in runner.pairing.torch.tensors.items()
+                if is_within(one, ours) and tensor.is_parameter]  # fmt: skip
+        whole = ours and all(parent(named.get(one, "")) == theirs for one in held)
+        made.update({ours: theirs} if whole else {name: other})
+    return made

@@ -1,6 +1,7 @@
 """Tests of weights of equal values that are paired by their gradients."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 
 from reprod_align import align
@@ -76,7 +77,7 @@ def test_norms_of_ones_that_were_exchanged_are_paired_by_their_gradients(pairs_w
     assert any("paired by comparing gradients" in one for one in report.remarks)
 
 
-def test_a_fault_in_a_gradient_is_no_exchange(pairs_wrongly) -> None:
+def test_a_fault_in_a_gradient_stays_a_fault(pairs_wrongly) -> None:
     report = align(Ours(), Theirs(times=0.5), ROWS)
     assert report.verdict == "diverges"
     assert not any("paired by comparing gradients" in one for one in report.remarks)
@@ -90,3 +91,47 @@ def test_norms_of_the_same_names_that_the_port_takes_in_another_order_are_a_faul
 def test_a_pairing_that_the_user_gives_is_kept() -> None:
     names = {"norm1": "after", "norm2": "before"}
     assert align(Ours(), Theirs(), ROWS, name_map=names).verdict == "diverges"
+
+
+class OursInside(torch.nn.Module):
+    """Holds a layer beside its own weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gain, self.mix = torch.nn.Parameter(torch.ones(6)), torch.nn.Linear(6, 6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(self.mix(x * self.gain))
+
+
+class TheirsInside(paddle.nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        constant = paddle.nn.initializer.Constant(1.0)
+        self.scale = self.create_parameter([6], default_initializer=constant)
+        self.dense = paddle.nn.Linear(6, 6)
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        return paddle.tanh(self.dense(x * self.scale))
+
+
+def test_a_weight_is_paired_anew_without_the_layers_beside_it(monkeypatch) -> None:
+    pair_models = import_module("reprod_align.alignment.pair_models")
+    own: Callable[..., Match] = pair_models.match_models
+
+    def match_models(torch_side, paddle_side, name_map=None) -> Match:
+        found = own(torch_side, paddle_side, name_map)
+        if name_map:
+            return found
+        names = {pair.torch[0]: pair.paddle for pair in found.pairs}
+        other = {"0.gain": names["1.gain"], "1.gain": names["0.gain"]}
+        found.pairs = [
+            replace(one, paddle=other.get(one.torch[0], one.paddle)) for one in found.pairs
+        ]
+        return found
+
+    monkeypatch.setattr(pair_models, "match_models", match_models)
+    ours = torch.nn.Sequential(OursInside(), OursInside())
+    report = align(ours, paddle.nn.Sequential(TheirsInside(), TheirsInside()), ROWS)
+    assert report.verdict == "faithful", report.findings
+    assert any("0.gain with 0.scale, 1.gain with 1.scale" in one for one in report.remarks)

@@ -364,10 +364,10 @@ def _change_surroundings(batch: Batch) -> Batch:
 
 
 def sort_as_given(batch: Batch, inputs: Inputs) -> tuple[Batch, list[str]] | None:
-    """Return the batch with the whole numbers ascending that ascend in the inputs as given, and their names.
+    """Return the batch with inputs in ascending order that ascend in the batch as given, and their names.
 
-    So do the graphs of nodes, or the segments of rows: an order that a port may ask for. None if the batch
-    has it.
+    They are whole numbers, such as the graph of each node, or the segment of each row: a port may ask for
+    that order. None if the batch has it.
     """
     named = [name for name, array in name_inputs(inputs).items()
              if _ascends(array) and array[0] < array[-1]]  # fmt: skip

@@ -1,9 +1,8 @@
-"""Interpolation in float64, exact: Paddle's kernels compute its places and weights in float32.
+"""Interpolates float64 tensors with float64 weights: Paddle's kernels compute places and weights in float32.
 
-Between 512 rows that moves a value by 1e-4 (Paddle 3.3.0 on CPUs), far more than a float64 verdict allows.
-So the same sums are taken with float64 weights, wherever the kernel's own agree with them but for that
-rounding, forward and backward. In float32 the kernels stay as they are. `backends.torch.kernels` mends
-PyTorch's.
+Between 500 rows that moves a value by 1e-4 (Paddle 3.3.0 on CPUs), far more than a float64 verdict allows.
+Each setting is first held against the kernel, forward and backward: one that differs by more than rounding
+is left to the kernel, as is float32. `backends.torch.kernels` mends PyTorch's.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -44,34 +43,36 @@ def exact_kernels() -> Iterator[None]:
 
 def _make_exact(own: Callable[..., Any], kind: str) -> Callable[..., Any]:
     @wraps(own)
-    def interpolate(x: Any, *settings: Any) -> Any:
+    def interpolate(x: Any, *settings: Any, **named: Any) -> Any:
         weights = None
-        if isinstance(x, paddle.Tensor) and x.dtype == paddle.float64:
-            tensors, (layout, *sizes, scale, method, corners, mode) = settings[:3], settings[3:]
+        if isinstance(x, paddle.Tensor) and x.dtype == paddle.float64 and not named:
+            tensors, (layout, *wanted, scale, method, corners, mode) = settings[:3], settings[3:]
             if all(one is None for one in tensors):
-                known = (layout, *sizes, tuple(scale), method, corners, mode)
-                begin = 1 if layout.endswith("C") else 2
-                weights = _find_weights(
-                    own, kind, tuple(x.shape[begin : begin + x.ndim - 2]), known
-                )
+                known = (layout, *wanted, tuple(scale), method, corners, mode)
+                sizes = tuple(x.shape[axis] for axis in _find_axes(layout, x.ndim))
+                weights = _find_weights(own, kind, sizes, known)
         return own(x, *settings) if weights is None else _sum_taps(x, weights)
 
     return interpolate
+
+
+def _find_axes(layout: str, count: int) -> range:
+    """Return the axes that are interpolated, of `count`."""
+    return range(1, count - 1) if layout.endswith("C") else range(2, count)
 
 
 @lru_cache(maxsize=256)
 def _find_weights(
     own: Callable[..., Any], kind: str, sizes: tuple[int, ...], known: tuple[Any, ...]
 ) -> _Weights | None:
-    """Return the weights with which the kernel's numbers are these but for rounding; None if none are.
+    """Return float64 weights for a setting; None where they differ from the kernel by more than rounding.
 
-    sizes: of the axes that are interpolated, such as (H, W).
+    sizes: of the axes that are interpolated, such as (H, W). known: the settings, the scale as a tuple.
     """
     layout, *wanted, scale, method, corners, mode = known
     settings = (None, None, None, layout, *wanted, list(scale), method, corners, mode)
-    begin = 1 if layout.endswith("C") else 2
-    axes = range(begin, begin + len(sizes))
-    shape = (1, *sizes, 1) if begin == 1 else (1, 1, *sizes)
+    axes = _find_axes(layout, len(sizes) + 2)
+    shape = (1, *sizes, 1) if axes.start == 1 else (1, 1, *sizes)
     draw = np.random.default_rng(0).uniform(-1.0, 1.0, shape)
     with paddle.enable_grad():
         first, second = (paddle.to_tensor(draw, stop_gradient=False) for _ in range(2))
@@ -85,13 +86,11 @@ def _find_weights(
         back = paddle.cos(paddle.arange(made.size, dtype="float64")).reshape(made.shape)
         gradients = [paddle.grad(one, x, back)[0].numpy()
                      for one, x in ((made, first), (summed, second))]  # fmt: skip
-    taken = max(made.size / first.size, 1.0) * 2 ** len(
-        axes
-    )  # values that one gradient is a sum of
     limit = _ROUNDING * sum(size + 8 for size in sizes)
-    agree = [float(np.abs(one - other).max()) <= limit * terms
-             for one, other, terms in ((made.numpy(), summed.numpy(), 1.0), (*gradients, taken))]  # fmt: skip
-    return weights if all(agree) else None
+    terms = max(made.size / first.size, 1.0) * 2 ** len(axes)  # a gradient is a sum of so many
+    outputs_agree = np.abs(made.numpy() - summed.numpy()).max() <= limit
+    gradients_agree = np.abs(gradients[0] - gradients[1]).max() <= limit * terms
+    return weights if outputs_agree and gradients_agree else None
 
 
 def _weigh(
